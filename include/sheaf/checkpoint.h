@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SHEAF_CHECKPOINT_H
+#define SHEAF_CHECKPOINT_H
+
+/** @file
+ *  Checkpoints that tf.train.Checkpoint loads: named objects, sharded files, one commit (tf-semantics 8).
+ *
+ *  Nothing of a new checkpoint is visible before the rename of its index; a failed or interrupted save leaves the old one
+ *  whole. One thread at a time per object. */
+
+#include <sheaf/optimizer.h>
+#include <sheaf/variable.h>
+
+SHEAF_BEGIN_DECLS
+
+typedef struct sheaf_checkpoint sheaf_checkpoint;
+
+/** An empty checkpoint. Builder: errors of sheaf_checkpoint_add come out of save and restore. */
+SHEAF_API sheaf_checkpoint *sheaf_checkpoint_new(void);
+SHEAF_API void sheaf_checkpoint_free(sheaf_checkpoint *c);
+/** Adds an object under a name of its own, as a keyword of tf.train.Checkpoint. Borrowed until the checkpoint is freed. */
+SHEAF_API void sheaf_checkpoint_add(sheaf_checkpoint *c, const char *name, sheaf_trackable *object);
+/** Shorthands. */
+SHEAF_API void sheaf_checkpoint_add_variable(sheaf_checkpoint *c, const char *name, sheaf_variable *v);
+SHEAF_API void sheaf_checkpoint_add_optimizer(sheaf_checkpoint *c, const char *name,
+                                              sheaf_optimizer *o);
+
+/* Sharding. */
+
+/** A tensor that goes into some shard (R8.1). */
+typedef struct sheaf_shardable sheaf_shardable;
+SHEAF_API const char *sheaf_shardable_key(const sheaf_shardable *t);
+SHEAF_API sheaf_dtype sheaf_shardable_dtype(const sheaf_shardable *t);
+SHEAF_API sheaf_shape sheaf_shardable_shape(const sheaf_shardable *t);
+/** Full name of the device that holds it, "/job:ps/replica:0/task:0/device:CPU:0". */
+SHEAF_API const char *sheaf_shardable_device(const sheaf_shardable *t);
+/** "" for a whole tensor, else TensorFlow's text: "10 3 4,3:0,3" (R8.6). */
+SHEAF_API const char *sheaf_shardable_slice_spec(const sheaf_shardable *t);
+/** Its value; fetched from its task if that is another one. */
+SHEAF_API sheaf_tensor *sheaf_shardable_tensor(sheaf_shardable *t);
+
+/** The plan a callback fills: which tensor goes to which shard of this task. */
+typedef struct sheaf_shard_plan sheaf_shard_plan;
+/** Puts tensor `t` into shard `shard`, from 0 on. */
+SHEAF_API void sheaf_shard_put(sheaf_shard_plan *plan, int shard, const sheaf_shardable *t);
+/** The same under a key, slice and tensor of the callback's own; what breaks the promises (R8.4) is refused after the
+ *  callback: removed, added, duplicated, reshaped, retyped, another task's (S203–S207). */
+SHEAF_API void sheaf_shard_put_as(sheaf_shard_plan *plan, int shard, const char *key,
+                                  const char *slice_spec, sheaf_tensor *tensor, const char *device);
+
+/** A sharding policy: called once per task and save with the task's tensors. */
+typedef struct sheaf_sharding_callback {
+    sheaf_status (*assign)(sheaf_shardable *const *tensors, size_t count, sheaf_shard_plan *plan,
+                           void *user);
+    const char *description; /**< for errors, logs and the inspecting command; stored with the checkpoint */
+    void *user;
+} sheaf_sharding_callback;
+/** SHEAF_OK; SHEAF_ERR_INVALID_ARGUMENT if the function or the description is missing (S213). */
+SHEAF_CHECKED sheaf_status sheaf_sharding_callback_check(const sheaf_sharding_callback *callback,
+                                                         sheaf_error *err);
+/** One shard per task (R8.7): the default. */
+SHEAF_API const sheaf_sharding_callback *sheaf_shard_by_task(void);
+
+typedef struct sheaf_checkpoint_options {
+    const sheaf_sharding_callback *sharding; /**< NULL: one shard per task */
+    bool last; /**< this save ends the job: sheaf_checkpoint_wait() says so to an evaluator */
+    uint64_t reserved[4];
+} sheaf_checkpoint_options;
+
+/** Saves as `<prefix>-N` with the next number of the save counter, and names it in the state file "checkpoint" of its
+ *  directory (R8.23). `path`, if not NULL, gets the text of the frame. Under a strategy of several tasks: called by every
+ *  worker of a synchronous one; by the chief, or worker 0, under "ps" (a no-op elsewhere). Each task writes its own
+ *  tensors. */
+SHEAF_CHECKED sheaf_status sheaf_checkpoint_save(sheaf_checkpoint *c, const char *prefix,
+                                                 const sheaf_checkpoint_options *options,
+                                                 const char **path, sheaf_error *err);
+/** Writes exactly `<path>`: no counter, no state file. */
+SHEAF_CHECKED sheaf_status sheaf_checkpoint_write(sheaf_checkpoint *c, const char *path,
+                                                  const sheaf_checkpoint_options *options,
+                                                  sheaf_error *err);
+/** Reads every object of the checkpoint back. SHEAF_ERR_NOT_FOUND: an object or a file is missing (names it);
+ *  SHEAF_ERR_INVALID_ARGUMENT: another dtype or shape (names tensor, found, expected); SHEAF_ERR_DATA_LOSS: names file,
+ *  tensor and offset. Nothing is changed unless everything was read. */
+SHEAF_CHECKED sheaf_status sheaf_checkpoint_restore(sheaf_checkpoint *c, const char *path,
+                                                    sheaf_error *err);
+/** The newest checkpoint of a directory by its state file, text of the frame; NULL if there is none. */
+SHEAF_API const char *sheaf_checkpoint_latest(const char *directory);
+
+/* A directory of checkpoints. */
+
+typedef struct sheaf_checkpoint_manager sheaf_checkpoint_manager;
+typedef struct sheaf_manager_options {
+    const char *name;     /**< prefix of the files; NULL: "ckpt" */
+    int max_to_keep;      /**< 0: 5; negative: all */
+    int64_t every_steps;  /**< sheaf_manager_step() saves every so many steps; 0: never */
+    sheaf_checkpoint_options save;
+    uint64_t reserved[4];
+} sheaf_manager_options;
+/** Makes the directory if needed; checks that it can be written to (where this task saves). Borrows `c`. */
+SHEAF_CHECKED sheaf_status sheaf_checkpoint_manager_new(sheaf_checkpoint *c, const char *directory,
+                                                        const sheaf_manager_options *options,
+                                                        sheaf_checkpoint_manager **manager,
+                                                        sheaf_error *err);
+SHEAF_API void sheaf_checkpoint_manager_free(sheaf_checkpoint_manager *m);
+/** Restores the newest complete checkpoint; `*path` NULL if there was none, which is no error. */
+SHEAF_CHECKED sheaf_status sheaf_manager_restore(sheaf_checkpoint_manager *m, const char **path,
+                                                 sheaf_error *err);
+/** Saves now, then deletes the oldest beyond max_to_keep. */
+SHEAF_CHECKED sheaf_status sheaf_manager_save(sheaf_checkpoint_manager *m, bool last,
+                                              const char **path, sheaf_error *err);
+/** Saves if `step` passed a multiple of every_steps since the last call. */
+SHEAF_CHECKED sheaf_status sheaf_manager_step(sheaf_checkpoint_manager *m, int64_t step,
+                                              sheaf_error *err);
+
+/** For an evaluator: waits until the newest checkpoint of `directory` is another than `previous` (may be NULL). SHEAF_OK with
+ *  its path, text of the frame; SHEAF_END when `previous` was the last one of this run; SHEAF_ERR_DEADLINE after `deadline`
+ *  seconds. */
+SHEAF_CHECKED sheaf_status sheaf_checkpoint_wait(const char *directory, const char *previous,
+                                                 double deadline, const char **path, sheaf_error *err);
+
+SHEAF_END_DECLS
+
+#endif

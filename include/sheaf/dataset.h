@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SHEAF_DATASET_H
+#define SHEAF_DATASET_H
+
+/** @file
+ *  Datasets: a source and stages, run by iterators (tf-semantics 9).
+ *
+ *  Every function that makes a dataset always returns one and uses up one count of its input, so that a pipeline reads from
+ *  top to bottom; sheaf_dataset_ref() takes a count for a second use. The first error is latched inside and comes out,
+ *  naming the stage, where an iterator is asked for an element. Datasets are immutable and shared by threads;
+ *  iterators are used by one thread at a time. */
+
+#include <sheaf/element.h>
+#include <sheaf/example.h>
+#include <sheaf/frame.h>
+#include <sheaf/record.h>
+
+SHEAF_BEGIN_DECLS
+
+typedef struct sheaf_dataset sheaf_dataset;
+typedef struct sheaf_iterator sheaf_iterator;
+
+/** Let the library choose, within the cores and the memory there are. */
+#define SHEAF_AUTOTUNE (-1)
+/** Cardinalities that are no number (R9.1). */
+#define SHEAF_INFINITE (-1)
+#define SHEAF_UNKNOWN  (-2)
+
+SHEAF_API sheaf_dataset *sheaf_dataset_ref(sheaf_dataset *d);
+SHEAF_API void sheaf_dataset_free(sheaf_dataset *d);
+
+/* Sources. */
+
+/** start, start + step, … below limit (above for a negative step), int64 scalars. */
+SHEAF_API sheaf_dataset *sheaf_dataset_range(int64_t start, int64_t limit, int64_t step);
+/** One element: `e`. */
+SHEAF_API sheaf_dataset *sheaf_dataset_from_tensors(sheaf_element *e);
+/** One element per row of `e`'s tensors, which have the same first axis (R9.24). */
+SHEAF_API sheaf_dataset *sheaf_dataset_from_slices(sheaf_element *e);
+/** Records of one TFRecord file, or of several one after the other; string scalars. */
+SHEAF_API sheaf_dataset *sheaf_tfrecord(const char *path);
+SHEAF_API sheaf_dataset *sheaf_tfrecord_files(const char *const *paths, size_t count);
+
+/** Makes the next element of a generator: SHEAF_OK with `*out` put, SHEAF_END, or an error. Runs on one thread at a time. */
+typedef sheaf_status (*sheaf_generate_fn)(void *state, sheaf_element *out, sheaf_error *err);
+/** Starts a generator: makes the state of one iterator. `stop` frees it; both may be NULL. */
+typedef struct sheaf_generator {
+    sheaf_status (*start)(void *user, void **state, sheaf_error *err);
+    sheaf_generate_fn next;
+    void (*stop)(void *state);
+    void *user;
+} sheaf_generator;
+/** Elements of a C function; each is checked against `spec` (R9.25). */
+SHEAF_API sheaf_dataset *sheaf_dataset_from_generator(const sheaf_generator *generator,
+                                                      const sheaf_element_spec *spec);
+
+typedef struct sheaf_list_files_options {
+    int64_t seed;    /**< of the shuffle (R9.8); 0 with has_seed false: random */
+    bool has_seed;   /**< needed for seed 0 alone */
+    bool no_shuffle; /**< sorted by bytes */
+    uint64_t reserved[4];
+} sheaf_list_files_options;
+/** Names of the files that match `pattern`, string scalars (R9.23). None: SHEAF_ERR_INVALID_ARGUMENT that names the pattern. */
+SHEAF_API sheaf_dataset *sheaf_list_files(const char *pattern, const sheaf_list_files_options *options);
+
+/* Stages. */
+
+/** Maps an element: puts tensors into `out`. Runs in a frame of its own, maybe on several threads at once. */
+typedef sheaf_status (*sheaf_map_fn)(const sheaf_element *in, sheaf_element *out, void *user);
+typedef struct sheaf_map_options {
+    int parallel; /**< calls at once; 0: one, SHEAF_AUTOTUNE */
+    bool unordered; /**< not deterministic: elements come as they are ready */
+    const sheaf_element_spec *spec; /**< of the result, if known */
+    uint64_t reserved[4];
+} sheaf_map_options;
+SHEAF_API sheaf_dataset *sheaf_dataset_map(sheaf_dataset *d, sheaf_map_fn fn, void *user,
+                                           const sheaf_map_options *options);
+/** Keeps the elements for which `fn` gives SHEAF_OK and drops those with SHEAF_END. */
+typedef sheaf_status (*sheaf_filter_fn)(const sheaf_element *in, void *user);
+SHEAF_API sheaf_dataset *sheaf_dataset_filter(sheaf_dataset *d, sheaf_filter_fn fn, void *user);
+
+/** Stacks `size` elements along a new first axis; the global batch of a distributed dataset (R9.15). */
+typedef struct sheaf_batch_options {
+    bool drop_remainder;
+    int parallel; /**< as num_parallel_calls: the size counts as unknown to rebatching (R1.9) */
+    uint64_t reserved[4];
+} sheaf_batch_options;
+SHEAF_API sheaf_dataset *sheaf_dataset_batch(sheaf_dataset *d, int64_t size,
+                                             const sheaf_batch_options *options);
+SHEAF_API sheaf_dataset *sheaf_dataset_unbatch(sheaf_dataset *d);
+
+typedef struct sheaf_shuffle_options {
+    int64_t seed;      /**< R9.8; 0 with has_seed false: random */
+    bool has_seed;     /**< needed for seed 0 alone */
+    bool no_reshuffle; /**< the same order in every iteration */
+    uint64_t reserved[4];
+} sheaf_shuffle_options;
+/** With an explicit seed in TensorFlow's own order (R9.3–R9.11). */
+SHEAF_API sheaf_dataset *sheaf_dataset_shuffle(sheaf_dataset *d, int64_t buffer_size,
+                                               const sheaf_shuffle_options *options);
+
+/** count negative: for ever. */
+SHEAF_API sheaf_dataset *sheaf_dataset_repeat(sheaf_dataset *d, int64_t count);
+SHEAF_API sheaf_dataset *sheaf_dataset_take(sheaf_dataset *d, int64_t count);
+SHEAF_API sheaf_dataset *sheaf_dataset_skip(sheaf_dataset *d, int64_t count);
+/** Elements index, index + count, … (R2.27). */
+SHEAF_API sheaf_dataset *sheaf_dataset_shard(sheaf_dataset *d, int64_t count, int64_t index);
+/** Pairs (start + position, element). */
+SHEAF_API sheaf_dataset *sheaf_dataset_enumerate(sheaf_dataset *d, int64_t start);
+/** Tuples of an element of each; ends with the shortest. Uses up every input. */
+SHEAF_API sheaf_dataset *sheaf_dataset_zip(sheaf_dataset *const *inputs, size_t count);
+SHEAF_API sheaf_dataset *sheaf_dataset_concatenate(sheaf_dataset *a, sheaf_dataset *b);
+/** A background thread keeps up to `count` elements ready (SHEAF_AUTOTUNE). */
+SHEAF_API sheaf_dataset *sheaf_dataset_prefetch(sheaf_dataset *d, int64_t count);
+/** Parses serialized Examples, one scalar or a batch, into the features' tensors. */
+SHEAF_API sheaf_dataset *sheaf_dataset_parse_example(sheaf_dataset *d, const sheaf_feature *features,
+                                                     size_t count);
+
+/** Makes the dataset of one interleaved input; `sheaf_open_tfrecord` opens the file an element names. */
+typedef sheaf_dataset *(*sheaf_open_fn)(const sheaf_element *in, void *user);
+SHEAF_API sheaf_dataset *sheaf_open_tfrecord(const sheaf_element *in, void *user);
+typedef struct sheaf_interleave_options {
+    int cycle_length; /**< 0: the number of cores (R9.12) */
+    int block_length; /**< 0: 1 */
+    int parallel;
+    bool unordered;
+    uint64_t reserved[4];
+} sheaf_interleave_options;
+SHEAF_API sheaf_dataset *sheaf_dataset_interleave(sheaf_dataset *d, sheaf_open_fn open, void *user,
+                                                  const sheaf_interleave_options *options);
+SHEAF_API sheaf_dataset *sheaf_dataset_flat_map(sheaf_dataset *d, sheaf_open_fn open, void *user);
+
+/* Options of a whole pipeline (R9.29–R9.33). */
+typedef enum sheaf_autoshard {
+    SHEAF_AUTOSHARD_OFF = -1,
+    SHEAF_AUTOSHARD_AUTO = 0,
+    SHEAF_AUTOSHARD_FILE = 1,
+    SHEAF_AUTOSHARD_DATA = 2,
+    SHEAF_AUTOSHARD_HINT = 3
+} sheaf_autoshard;
+typedef enum sheaf_rebatch {
+    SHEAF_REBATCH_AUTO = 0, /**< TensorFlow's rule (D4) */
+    SHEAF_REBATCH_LEGACY = 1,
+    SHEAF_REBATCH_BALANCED = 2
+} sheaf_rebatch;
+typedef struct sheaf_dataset_options {
+    sheaf_autoshard autoshard;
+    sheaf_rebatch rebatch;
+    bool unordered; /**< `deterministic` false */
+    uint64_t reserved[4];
+} sheaf_dataset_options;
+SHEAF_API sheaf_dataset *sheaf_dataset_with_options(sheaf_dataset *d,
+                                                    const sheaf_dataset_options *options);
+/** The merged options of the pipeline (R9.30). */
+SHEAF_API sheaf_dataset_options sheaf_dataset_get_options(const sheaf_dataset *d);
+
+/** Elements, SHEAF_INFINITE or SHEAF_UNKNOWN. */
+SHEAF_API int64_t sheaf_dataset_cardinality(const sheaf_dataset *d);
+/** Type of the elements; NULL for a pipeline with an error. Lives as long as the dataset. */
+SHEAF_API const sheaf_element_spec *sheaf_dataset_element_spec(const sheaf_dataset *d);
+
+/* Iterating. */
+
+/** Starts at the first element. The dataset stays the caller's. Never NULL; errors come out of sheaf_iterator_next(). */
+SHEAF_API sheaf_iterator *sheaf_dataset_iterate(sheaf_dataset *d);
+/** The next element, in the innermost frame. SHEAF_END at the end, again and again. An error names the stage; the iterator
+ *  stays usable, and the next call goes on after the element that failed (R9.15, R9.19). */
+SHEAF_CHECKED sheaf_status sheaf_iterator_next(sheaf_iterator *it, sheaf_element **out,
+                                               sheaf_error *err);
+/** Ends running threads at once and frees. Elements that were handed out stay. */
+SHEAF_API void sheaf_iterator_free(sheaf_iterator *it);
+
+/** Loop over the elements of a dataset, a frame a round; ends at the end or with err->status negative:
+ *  `sheaf_element *e; SHEAF_EACH_ELEMENT(e, it, &err) { … }`. `break` leaves it. */
+#define SHEAF_EACH_ELEMENT(element, it, err)                                                       \
+    for (sheaf_frame sheaf_each_here __attribute__((cleanup(sheaf_frame_close))) = {0};            \
+         sheaf_each_element(&sheaf_each_here, (it), &(element), (err));)
+SHEAF_API bool sheaf_each_element(sheaf_frame *frame, sheaf_iterator *it, sheaf_element **out,
+                                  sheaf_error *err);
+
+SHEAF_END_DECLS
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SHEAF_EXPORT_H
+#define SHEAF_EXPORT_H
+
+/** @file
+ *  What every public header needs: visibility, must-check results, C++ guards. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/** Marks a function of the shared library. */
+#define SHEAF_API __attribute__((visibility("default")))
+/** The same, for a result that must not be ignored. */
+#define SHEAF_CHECKED __attribute__((visibility("default"), warn_unused_result))
+/** Checks a printf-like format: F is the position of the format, A of its first argument. */
+#define SHEAF_PRINTF(F, A) __attribute__((format(printf, F, A)))
+
+#ifdef __cplusplus
+#define SHEAF_BEGIN_DECLS extern "C" {
+#define SHEAF_END_DECLS   }
+#else
+#define SHEAF_BEGIN_DECLS
+#define SHEAF_END_DECLS
+#endif
+
+#endif

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SHEAF_INPUT_H
+#define SHEAF_INPUT_H
+
+/** @file
+ *  Distributed input: a dataset split over the replicas of a strategy (tf-semantics 1–3).
+ *
+ *  A distributed dataset is no dataset: there is nothing to map or batch on it (S42, S113). Builders latch; errors come
+ *  out of sheaf_next(). */
+
+#include <sheaf/dataset.h>
+#include <sheaf/strategy.h>
+
+SHEAF_BEGIN_DECLS
+
+typedef struct sheaf_dist_dataset sheaf_dist_dataset;
+typedef struct sheaf_dist_iterator sheaf_dist_iterator;
+
+/** What a dataset function is told (R3.33, R3.34). */
+typedef struct sheaf_input_context {
+    int num_input_pipelines;
+    int input_pipeline_id;
+    int num_replicas_in_sync;
+} sheaf_input_context;
+/** global / replicas. SHEAF_ERR_INVALID_ARGUMENT: not divisible. */
+SHEAF_CHECKED sheaf_status sheaf_per_replica_batch_size(const sheaf_input_context *context,
+                                                        int64_t global, int64_t *size,
+                                                        sheaf_error *err);
+/** "tf.distribute.InputContext(input pipeline id 0, total: 1)" (P6.4). Text of the frame. */
+SHEAF_API const char *sheaf_input_context_str(const sheaf_input_context *context);
+
+/** What a value function is told (R3.36). */
+typedef struct sheaf_value_context {
+    int replica_id_in_sync_group;
+    int num_replicas_in_sync;
+} sheaf_value_context;
+
+typedef struct sheaf_input_options {
+    int per_replica_buffer_size; /**< 0: 1 (R3.37) */
+    bool per_replica;            /**< replication mode PER_REPLICA (R3.38) */
+    bool no_fetch_to_device;
+    bool place_dataset_on_device;
+    uint64_t reserved[4];
+} sheaf_input_options;
+
+/** Splits each global batch of `d` over the replicas; between workers `d` is sharded as its options say (AUTO). Uses up a
+ *  count of `d`. `experimental_distribute_dataset` of the documents. */
+SHEAF_API sheaf_dist_dataset *sheaf_distribute_dataset(sheaf_strategy *s, sheaf_dataset *d,
+                                                       const sheaf_input_options *options);
+
+/** Makes this worker's dataset of per-replica batches; called once per worker (S56), and nothing is changed about it. */
+typedef sheaf_dataset *(*sheaf_dataset_fn)(const sheaf_input_context *context, void *user);
+SHEAF_API sheaf_dist_dataset *sheaf_distribute_datasets_from_function(
+    sheaf_strategy *s, sheaf_dataset_fn fn, void *user, const sheaf_input_options *options);
+
+/** Makes one replica's value. */
+typedef sheaf_status (*sheaf_value_fn)(const sheaf_value_context *context, sheaf_element *out,
+                                       void *user);
+/** Calls `fn` once per local replica, in order (R4.32). Belongs to the frame. */
+SHEAF_CHECKED sheaf_status sheaf_distribute_values_from_function(sheaf_strategy *s, sheaf_value_fn fn,
+                                                                 void *user, sheaf_values **out,
+                                                                 sheaf_error *err);
+
+/** Type of one replica's part (S156, R1.44); NULL with an error. Lives as long as the dataset. */
+SHEAF_API const sheaf_element_spec *sheaf_dist_dataset_element_spec(const sheaf_dist_dataset *d);
+/** Its text: "TensorSpec(…)" or "PerReplicaSpec(TensorSpec(…), …)" (P6.3). Text of the frame. */
+SHEAF_API const char *sheaf_dist_dataset_element_spec_str(const sheaf_dist_dataset *d);
+/** Of the dataset before it was split (R3.28). */
+SHEAF_API int64_t sheaf_dist_dataset_cardinality(const sheaf_dist_dataset *d);
+SHEAF_API void sheaf_dist_dataset_free(sheaf_dist_dataset *d);
+
+/** Starts at the first element; never NULL. Freed with sheaf_dist_iterator_free(), which ends its threads at once. */
+SHEAF_API sheaf_dist_iterator *sheaf_iterate(sheaf_dist_dataset *d);
+SHEAF_API void sheaf_dist_iterator_free(sheaf_dist_iterator *it);
+SHEAF_API const sheaf_element_spec *sheaf_dist_iterator_element_spec(const sheaf_dist_iterator *it);
+
+/** The next element in the innermost frame: bare with one replica, else per replica, empty parts included (R3.5–R3.9).
+ *  SHEAF_END when no replica of any worker has data, again and again. Cross-replica context only. */
+SHEAF_CHECKED sheaf_status sheaf_next(sheaf_dist_iterator *it, sheaf_values **out, sheaf_error *err);
+/** The same, with SHEAF_ERR_OUT_OF_RANGE at the end (S150). */
+SHEAF_CHECKED sheaf_status sheaf_get_next(sheaf_dist_iterator *it, sheaf_values **out,
+                                          sheaf_error *err);
+
+/** The next element, or nothing (S152, S153). Belongs to the frame. */
+typedef struct sheaf_optional sheaf_optional;
+SHEAF_CHECKED sheaf_status sheaf_get_next_as_optional(sheaf_dist_iterator *it, sheaf_optional **out,
+                                                      sheaf_error *err);
+SHEAF_API bool sheaf_optional_has_value(const sheaf_optional *o);
+/** SHEAF_ERR_INVALID_ARGUMENT if it holds nothing. */
+SHEAF_CHECKED sheaf_status sheaf_optional_value(const sheaf_optional *o, sheaf_values **out,
+                                                sheaf_error *err);
+
+/** Loop over a distributed iterator, a frame a round; ends at the end of data, or with err->status negative:
+ *  `sheaf_values *batch; SHEAF_EACH(batch, it, &err) { … }`. `break` leaves it. */
+#define SHEAF_EACH(values, it, err)                                                                \
+    for (sheaf_frame sheaf_each_here __attribute__((cleanup(sheaf_frame_close))) = {0};            \
+         sheaf_each(&sheaf_each_here, (it), &(values), (err));)
+SHEAF_API bool sheaf_each(sheaf_frame *frame, sheaf_dist_iterator *it, sheaf_values **out,
+                          sheaf_error *err);
+
+SHEAF_END_DECLS
+
+#endif

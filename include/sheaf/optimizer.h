@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SHEAF_OPTIMIZER_H
+#define SHEAF_OPTIMIZER_H
+
+/** @file
+ *  Optimizers: update rules, learning-rate schedules, clipping (tf-semantics 12.2).
+ *
+ *  Slots live beside the variable they belong to, the update runs there. One optimizer serves one set of variables and
+ *  one strategy. Builders latch errors; the first minimize reports them. */
+
+#include <sheaf/ops.h>
+#include <sheaf/variable.h>
+
+SHEAF_BEGIN_DECLS
+
+typedef struct sheaf_optimizer sheaf_optimizer;
+typedef struct sheaf_schedule sheaf_schedule;
+
+/** Which of TensorFlow's three families of formulas and defaults to follow (12.2). */
+typedef enum sheaf_optimizer_family {
+    SHEAF_OPTIMIZER_KERAS3 = 0, /**< tf.keras of 2.16 and later; repeated rows of a sparse gradient are summed first (R12.4) */
+    SHEAF_OPTIMIZER_LEGACY = 1, /**< tf-keras' legacy classes */
+    SHEAF_OPTIMIZER_V1 = 2      /**< tf.compat.v1.train */
+} sheaf_optimizer_family;
+
+/** Options of every optimizer. A field that a rule does not know must be 0. */
+typedef struct sheaf_optimizer_options {
+    const char *name;         /**< NULL: the rule's own ("SGD") */
+    double learning_rate;     /**< 0: the family's default */
+    sheaf_schedule *schedule; /**< instead of learning_rate; the optimizer takes a count */
+    double momentum;          /**< sgd, rmsprop */
+    bool nesterov;            /**< sgd */
+    double beta1, beta2;      /**< adam; 0: 0.9, 0.999 */
+    bool has_beta1, has_beta2;
+    double epsilon; /**< 0: the family's default */
+    bool has_epsilon;
+    bool amsgrad;              /**< adam */
+    double initial_accumulator; /**< adagrad, ftrl; 0: 0.1 */
+    bool has_initial_accumulator;
+    double rho;    /**< rmsprop; 0: 0.9 */
+    bool centered; /**< rmsprop */
+    double l1, l2, l2_shrinkage, beta, learning_rate_power; /**< ftrl; power 0: -0.5 */
+    double decay;           /**< legacy: lr / (1 + decay (t - 1)) */
+    double weight_decay;    /**< keras3 */
+    double clipvalue;       /**< at most one of the three */
+    double clipnorm;        /**< each gradient */
+    double global_clipnorm; /**< all gradients together */
+    sheaf_optimizer_family family;
+    bool keras3_sparse; /**< keras3: squares of repeated rows summed one by one, untouched rows decay (R12.4) */
+    uint64_t reserved[4];
+} sheaf_optimizer_options;
+
+/** Makers. Freed with sheaf_optimizer_free(). */
+SHEAF_API sheaf_optimizer *sheaf_sgd(const sheaf_optimizer_options *options);
+SHEAF_API sheaf_optimizer *sheaf_adam(const sheaf_optimizer_options *options);
+SHEAF_API sheaf_optimizer *sheaf_adagrad(const sheaf_optimizer_options *options);
+SHEAF_API sheaf_optimizer *sheaf_rmsprop(const sheaf_optimizer_options *options);
+SHEAF_API sheaf_optimizer *sheaf_ftrl(const sheaf_optimizer_options *options);
+/** By name: "sgd", "momentum" (sgd with momentum 0.9 unless given), "adam", "adagrad", "rmsprop", "ftrl". An unknown one
+ *  latches SHEAF_ERR_INVALID_ARGUMENT that lists them. */
+SHEAF_API sheaf_optimizer *sheaf_optimizer_named(const char *rule,
+                                                 const sheaf_optimizer_options *options);
+SHEAF_API void sheaf_optimizer_free(sheaf_optimizer *o);
+
+/** Takes the gradient of `loss` with respect to every trainable variable the tape saw and applies it: reduced over
+ *  replicas and workers under a synchronous strategy (SUM), pushed to the parameter servers under "ps". Nothing is applied
+ *  before the last gradient is reduced. In a replica step; or without strategy. */
+SHEAF_API sheaf_status sheaf_optimizer_minimize(sheaf_optimizer *o, sheaf_tape *tape,
+                                                sheaf_tensor *loss);
+
+/** Applies given gradients: `gradients[i]` to `variables[i]`, reduced as by minimize. */
+SHEAF_CHECKED sheaf_status sheaf_optimizer_apply(sheaf_optimizer *o, sheaf_variable *const *variables,
+                                                 sheaf_tensor *const *gradients, size_t count,
+                                                 sheaf_error *err);
+
+/** Steps applied so far (TensorFlow's `iterations`), and the learning rate of the next. */
+SHEAF_API int64_t sheaf_optimizer_iterations(const sheaf_optimizer *o);
+SHEAF_API double sheaf_optimizer_learning_rate(const sheaf_optimizer *o);
+
+/** For checkpoints: iterations, learning rate and the slots of its variables. Borrowed. */
+SHEAF_API sheaf_trackable *sheaf_optimizer_trackable(sheaf_optimizer *o);
+
+/* Schedules: learning rate as a function of the step from 0. Freed with sheaf_schedule_free(). */
+SHEAF_API sheaf_schedule *sheaf_schedule_exponential(double initial, double decay_steps,
+                                                     double decay_rate, bool staircase);
+SHEAF_API sheaf_schedule *sheaf_schedule_cosine(double initial, double decay_steps, double alpha,
+                                                double warmup_steps, double warmup_target);
+SHEAF_API sheaf_schedule *sheaf_schedule_polynomial(double initial, double decay_steps, double end,
+                                                    double power, bool cycle);
+SHEAF_API sheaf_schedule *sheaf_schedule_piecewise(const int64_t *boundaries, const double *values,
+                                                   size_t boundary_count);
+SHEAF_API sheaf_schedule *sheaf_schedule_inverse_time(double initial, double decay_steps,
+                                                      double decay_rate, bool staircase);
+/** The rate at `step`. */
+SHEAF_API double sheaf_schedule_at(const sheaf_schedule *s, int64_t step);
+SHEAF_API void sheaf_schedule_free(sheaf_schedule *s);
+
+SHEAF_END_DECLS
+
+#endif

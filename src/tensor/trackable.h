@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SHEAF_TENSOR_TRACKABLE_H
+#define SHEAF_TENSOR_TRACKABLE_H
+
+/** @file
+ *  What a checkpoint can walk: children by name, tensors to save, tensors to accept. Variables, optimizers, iterators and
+ *  random state implement it; ckpt/ walks it and knows none of them. */
+
+#include <sheaf/tensor.h>
+#include <sheaf/variable.h>
+
+/** The tasks that hold tensors of a checkpoint together; defined by ckpt/group.h. */
+struct sheaf__save_group;
+
+/** One tensor, or one slice of a tensor, that an object saves. Texts live as long as the object. */
+struct sheaf__saveable {
+    const char *attribute; /**< "VARIABLE_VALUE" */
+    const char *full_name; /**< name in the object graph, "dense/kernel" */
+    sheaf_dtype dtype;
+    sheaf_shape shape;                /**< of this slice */
+    sheaf_shape full;                 /**< of the whole tensor; equal to `shape` when it is saved whole */
+    int64_t offset[SHEAF_MAX_RANK];   /**< of this slice in it */
+    const char *device;               /**< full name; its task is the one that writes */
+    struct sheaf__save_group *group;  /**< NULL: this process alone */
+    uint64_t handle;                  /**< the group's number for it, if another task holds it */
+};
+
+/** Slot variable of an optimizer: `slot` ("m") of `variable`. */
+struct sheaf__slot_ref {
+    const char *slot;
+    sheaf_trackable *variable;
+    sheaf_trackable *value;
+};
+
+struct sheaf__trackable_class {
+    /** Child `i` and the name of the edge to it; false past the last. May be NULL. */
+    bool (*child)(sheaf_trackable *t, size_t i, const char **name, sheaf_trackable **child);
+    /** Tensor `i`; slices of one tensor share their attribute. False past the last. May be NULL. */
+    bool (*saveable)(sheaf_trackable *t, size_t i, struct sheaf__saveable *out);
+    /** Slot variable `i`; false past the last. May be NULL. */
+    bool (*slot)(sheaf_trackable *t, size_t i, struct sheaf__slot_ref *out);
+    /** Value of saveable `i` that this process holds, in the frame. */
+    sheaf_tensor *(*read)(sheaf_trackable *t, size_t i);
+    /** Takes a restored value for saveable `i` that this process holds. */
+    sheaf_status (*write)(sheaf_trackable *t, size_t i, sheaf_tensor *value, sheaf_error *err);
+};
+
+struct sheaf_trackable {
+    const struct sheaf__trackable_class *cls;
+    void *object; /**< the object that implements it */
+};
+
+#endif
