@@ -22,6 +22,9 @@ SHEAF_API void sheaf_checkpoint_free(sheaf_checkpoint *c);
 SHEAF_API void sheaf_checkpoint_add(sheaf_checkpoint *c, const char *name, sheaf_trackable *object);
 /** Shorthands. */
 SHEAF_API void sheaf_checkpoint_add_variable(sheaf_checkpoint *c, const char *name, sheaf_variable *v);
+/** Adds `count` variables, each under its own name. */
+SHEAF_API void sheaf_checkpoint_add_variables(sheaf_checkpoint *c, sheaf_variable *const *variables,
+                                              size_t count);
 SHEAF_API void sheaf_checkpoint_add_optimizer(sheaf_checkpoint *c, const char *name,
                                               sheaf_optimizer *o);
 

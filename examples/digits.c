@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/** @file
+ *  Handwritten digits: reads TFRecords, trains a small network under any strategy, saves sharded
+ * checkpoints, evaluates. The same program is every task of a cluster; alone it trains in one
+ * process. `digits --help` lists its options. */
+
+#include "digits_options.h" /* the command line `o`, in_data(), summary(), seconds() */
+#include <sheaf/sheaf.h>
+
+enum { PIXELS = 64, HIDDEN = 128, CLASSES = 10, BATCH = 64 };
+
+static const sheaf_feature features[] = {
+    {.key = "image", .dtype = SHEAF_INT64, .rank = 1, .dims = {PIXELS}},
+    {.key = "label", .dtype = SHEAF_INT64},
+};
+
+enum { W1, B1, W2, B2, STEP, EPOCH, VARIABLES };
+struct model {
+    sheaf_variable *v[VARIABLES];
+    sheaf_optimizer *optimizer;
+    sheaf_checkpoint *checkpoint;
+};
+
+static void model_make(struct model *m)
+{
+    const sheaf_variable_options count = {.not_trainable = true,
+                                          .aggregation = SHEAF_AGGREGATION_ONLY_FIRST_REPLICA};
+    sheaf_initializer glorot = sheaf_init_glorot_uniform(o.seed), zeros = sheaf_init_zeros();
+    m->v[W1] = sheaf_variable_init("w1", SHEAF_FLOAT32, SHEAF_SHAPE(PIXELS, HIDDEN), glorot, NULL);
+    m->v[B1] = sheaf_variable_init("b1", SHEAF_FLOAT32, SHEAF_SHAPE(HIDDEN), zeros, NULL);
+    m->v[W2] = sheaf_variable_init("w2", SHEAF_FLOAT32, SHEAF_SHAPE(HIDDEN, CLASSES), glorot, NULL);
+    m->v[B2] = sheaf_variable_init("b2", SHEAF_FLOAT32, SHEAF_SHAPE(CLASSES), zeros, NULL);
+    m->v[STEP] = sheaf_variable_new("step", sheaf_long(0), &count);
+    m->v[EPOCH] = sheaf_variable_new("epoch", sheaf_long(0), &count);
+    m->optimizer = sheaf_optimizer_named(
+        o.optimizer, &(sheaf_optimizer_options){.learning_rate = o.learning_rate});
+    m->checkpoint = sheaf_checkpoint_new();
+    sheaf_checkpoint_add_variables(m->checkpoint, m->v, VARIABLES);
+    sheaf_checkpoint_add_optimizer(m->checkpoint, "optimizer", m->optimizer);
+}
+
+static void model_free(struct model *m)
+{
+    sheaf_checkpoint_free(m->checkpoint);
+    sheaf_optimizer_free(m->optimizer);
+    for (int i = 0; i < VARIABLES; i++)
+        sheaf_variable_free(m->v[i]);
+}
+
+static sheaf_tensor *dense(sheaf_tensor *x, sheaf_variable *w, sheaf_variable *b)
+{
+    return sheaf_add(sheaf_matmul(x, sheaf_value(w)), sheaf_value(b));
+}
+
+static sheaf_tensor *logits(const struct model *m, const sheaf_element *in)
+{
+    sheaf_tensor *x = sheaf_cast(sheaf_element_get(in, "image"), SHEAF_FLOAT32);
+    sheaf_tensor *h = sheaf_relu(dense(sheaf_scale(x, 1. / 16, 0), m->v[W1], m->v[B1]));
+    return dense(h, m->v[W2], m->v[B2]);
+}
+
+/* One step on one replica: its share of the loss, and the gradients, summed over all replicas. */
+static sheaf_status train_step(sheaf_replica *r, const sheaf_element *in, sheaf_element *out,
+                               void *user)
+{
+    const struct model *m = user;
+    sheaf_tape *tape = sheaf_tape_start();
+    sheaf_tensor *labels = sheaf_element_get(in, "label");
+    sheaf_tensor *loss =
+        sheaf_average_loss(r, sheaf_sparse_softmax_cross_entropy(labels, logits(m, in)));
+    sheaf_status status = sheaf_optimizer_minimize(m->optimizer, tape, loss);
+    if (status >= 0)
+        status = sheaf_assign_add(m->v[STEP], sheaf_long(1), NULL);
+    return status < 0 ? status : sheaf_element_put(out, "loss", loss);
+}
+
+static sheaf_dataset *training_data(void)
+{
+    int64_t seed = (int64_t)o.seed;
+    sheaf_dataset *d = sheaf_list_files(in_data("digits-train-*.tfrecord"),
+                                        &(sheaf_list_files_options){.seed = seed});
+    d = sheaf_dataset_interleave(d, sheaf_open_tfrecord, NULL,
+                                 &(sheaf_interleave_options){.cycle_length = 4});
+    d = sheaf_dataset_shuffle(d, 2000, &(sheaf_shuffle_options){.seed = seed});
+    d = sheaf_dataset_batch(d, BATCH, NULL); /* the global batch */
+    d = sheaf_dataset_parse_example(d, features, 2);
+    return sheaf_dataset_prefetch(d, SHEAF_AUTOTUNE);
+}
+
+/* The share of the test file that is classified rightly. */
+static double evaluate(const struct model *m, bool show, sheaf_error *err)
+{
+    sheaf_dataset *d =
+        sheaf_dataset_batch(sheaf_tfrecord(in_data("digits-test.tfrecord")), BATCH, NULL);
+    d = sheaf_dataset_parse_example(d, features, 2);
+    sheaf_iterator *it = sheaf_dataset_iterate(d);
+    int64_t right = 0, all = 0;
+    sheaf_element *batch;
+    SHEAF_EACH_ELEMENT(batch, it, err)
+    {
+        sheaf_tensor *answers = sheaf_argmax(logits(m, batch), 1);
+        sheaf_tensor *labels = sheaf_element_get(batch, "label");
+        if (sheaf_frame_status(err) < 0)
+            break;
+        for (int64_t i = 0; i < sheaf_tensor_elements(labels); i++, all++) {
+            int64_t answer = sheaf_tensor_integer(answers, i),
+                    label = sheaf_tensor_integer(labels, i);
+            right += answer == label;
+            if (show)
+                printf("%lld: %lld, answer %lld\n", (long long)all, (long long)label,
+                       (long long)answer);
+        }
+    }
+    sheaf_iterator_free(it);
+    sheaf_dataset_free(d);
+    return all > 0 ? (double)right / (double)all : 0;
+}
+
+static sheaf_status train(sheaf_strategy *s, struct model *m, sheaf_error *err)
+{
+    bool chief = sheaf_strategy_should_checkpoint(s);
+    sheaf_dist_dataset *data = sheaf_distribute_dataset(s, training_data(), NULL);
+    sheaf_step *step = sheaf_step_new(train_step, m, NULL);
+    sheaf_checkpoint_manager *manager = NULL;
+    sheaf_event_writer *events = NULL;
+    const sheaf_manager_options keep = {.max_to_keep = 3, .every_steps = 50};
+    const char *path = "";
+    double loss = 0, begin = seconds();
+    if (sheaf_checkpoint_manager_new(m->checkpoint, o.out, &keep, &manager, err) < 0 ||
+        sheaf_manager_restore(manager, NULL, err) < 0 ||
+        (chief && sheaf_event_writer_open(o.out, &events, err) < 0))
+        goto out;
+    int64_t first = sheaf_tensor_integer(sheaf_value(m->v[STEP]), 0), now = first;
+    for (int64_t e = sheaf_tensor_integer(sheaf_value(m->v[EPOCH]), 0); e < o.epochs; e++) {
+        sheaf_dist_iterator *it = sheaf_iterate(data);
+        sheaf_values *batch, *result;
+        sheaf_element *sum;
+        SHEAF_EACH(batch, it, err)
+        {
+            if (sheaf_run_step(s, step, batch, &result, err) < 0 ||
+                sheaf_reduce(s, SHEAF_REDUCE_SUM, result, NULL, 0, &sum, err) < 0)
+                break;
+            now = sheaf_tensor_integer(sheaf_value(m->v[STEP]), 0);
+            loss = sheaf_tensor_number(sheaf_element_get(sum, "loss"), 0);
+            if (sheaf_manager_step(manager, now, err) < 0)
+                break;
+        }
+        sheaf_dist_iterator_free(it);
+        if (err->status < 0 || sheaf_assign(m->v[EPOCH], sheaf_long(e + 1), err) < 0 ||
+            (chief && sheaf_event_scalar(events, "loss", now, loss, err) < 0))
+            goto out;
+        if (chief)
+            printf("epoch %lld step %lld loss %.4f\n", (long long)e + 1, (long long)now, loss);
+        fflush(stdout);
+    }
+    if (sheaf_strategy_join(s, 0, err) < 0 || sheaf_manager_save(manager, true, &path, err) < 0 ||
+        !chief)
+        goto out;
+    now = sheaf_tensor_integer(sheaf_value(m->v[STEP]), 0);
+    double rate = BATCH * (double)(now - first) / (seconds() - begin);
+    double accuracy = evaluate(m, false, err);
+    if (err->status >= 0 && sheaf_event_scalar(events, "accuracy", now, accuracy, err) >= 0)
+        summary(now, rate, loss, accuracy, path);
+out:
+    sheaf_event_writer_close(events, err->status < 0 ? NULL : err);
+    sheaf_checkpoint_manager_free(manager);
+    sheaf_step_free(step);
+    sheaf_dist_dataset_free(data);
+    return err->status;
+}
+
+/* The evaluator: every new checkpoint that it has time for, up to the last one. */
+static sheaf_status follow(struct model *m, sheaf_error *err)
+{
+    const char *path = NULL;
+    while (sheaf_checkpoint_wait(o.out, path, 60, &path, err) == SHEAF_OK &&
+           sheaf_checkpoint_restore(m->checkpoint, path, err) >= 0) {
+        double accuracy = evaluate(m, false, err);
+        if (err->status < 0)
+            break;
+        printf("%s accuracy %.4f\n", path, accuracy);
+    }
+    return err->status;
+}
+
+/* Classifies the test file with the newest checkpoint. */
+static sheaf_status predict(struct model *m, sheaf_error *err)
+{
+    const char *path = sheaf_checkpoint_latest(o.out);
+    if (path == NULL)
+        return sheaf_error_set(err, SHEAF_ERR_NOT_FOUND, "no checkpoint in '%s'", o.out);
+    if (sheaf_checkpoint_restore(m->checkpoint, path, err) >= 0)
+        printf("accuracy %.4f\n", evaluate(m, true, err));
+    return err->status;
+}
+
+int main(int argc, char **argv)
+{
+    sheaf_error err = {0};
+    sheaf_cluster *cluster = NULL;
+    sheaf_strategy *s = NULL;
+    struct model m = {0};
+    parse_options(argc, argv);
+    bool alone = o.predict;
+    if (!alone && sheaf_cluster_resolve(NULL, &cluster, &err) < 0)
+        return sheaf_error_exit(&err);
+    if (!alone && sheaf_cluster_is(cluster, "ps"))
+        return sheaf_server_run(cluster, NULL, &err) < 0 ? sheaf_error_exit(&err) : 0;
+    alone = alone || sheaf_cluster_is(cluster, "evaluator");
+    if ((o.replicas == 0 || sheaf_devices_configure(o.replicas, &err) >= 0) &&
+        sheaf_strategy_new(alone ? "one" : o.strategy, cluster, NULL, &s, &err) >= 0) {
+        SHEAF_SCOPE(s)
+        {
+            model_make(&m);
+        } /* variables live where the strategy says */
+        if (!alone)
+            train(s, &m, &err);
+        else if (o.predict)
+            predict(&m, &err);
+        else
+            follow(&m, &err);
+    }
+    model_free(&m);
+    sheaf_strategy_free(s);
+    sheaf_cluster_free(cluster);
+    return sheaf_error_exit(&err);
+}

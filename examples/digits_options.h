@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/** @file
+ *  The command line of digits.c, and what it prints at the end. */
+
+#include <getopt.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+static struct {
+    const char *data, *out, *strategy, *optimizer;
+    double learning_rate;
+    int replicas, epochs, json, predict;
+    uint64_t seed;
+} o = {.data = "examples/data", .out = "run", .optimizer = "adam", .epochs = 20, .seed = 1};
+
+static const char usage[] =
+    "usage: digits [--data DIR] [--out DIR] [--strategy one|mirrored|multiworker|ps] [--replicas N]\n"
+    "              [--epochs N] [--seed N] [--optimizer sgd|momentum|adam] [--learning-rate X]\n"
+    "              [--json] [--predict]\n"
+    "  --data DIR         TFRecords of the digits (examples/data)\n"
+    "  --out DIR          checkpoints and TensorBoard events; continues from the newest one there (run)\n"
+    "  --strategy NAME    default: what the cluster says\n"
+    "  --replicas N       split this machine into N logical devices, a replica each\n"
+    "  --predict          classify the test file with the newest checkpoint, without a cluster\n"
+    "  --json             print the summary as one JSON object on the last line\n";
+
+static void parse_options(int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"data", 1, NULL, 'd'},      {"out", 1, NULL, 'o'},           {"strategy", 1, NULL, 's'},
+        {"replicas", 1, NULL, 'r'},  {"epochs", 1, NULL, 'e'},        {"seed", 1, NULL, 'x'},
+        {"optimizer", 1, NULL, 'p'}, {"learning-rate", 1, NULL, 'l'}, {"json", 0, &o.json, 1},
+        {"predict", 0, &o.predict, 1}, {"help", 0, NULL, 'h'},        {0}};
+    for (int c; (c = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
+        switch (c) {
+        case 0: break;
+        case 'd': o.data = optarg; break;
+        case 'o': o.out = optarg; break;
+        case 's': o.strategy = optarg; break;
+        case 'r': o.replicas = atoi(optarg); break;
+        case 'e': o.epochs = atoi(optarg); break;
+        case 'x': o.seed = strtoull(optarg, NULL, 10); break;
+        case 'p': o.optimizer = optarg; break;
+        case 'l': o.learning_rate = atof(optarg); break;
+        default: fputs(usage, c == 'h' ? stdout : stderr); exit(c == 'h' ? 0 : 2);
+        }
+    }
+}
+
+/* Path of a file of the data directory; valid until the next call. */
+static const char *in_data(const char *name)
+{
+    static char path[4096];
+    snprintf(path, sizeof(path), "%s/%s", o.data, name);
+    return path;
+}
+
+static double seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void summary(int64_t steps, double rate, double loss, double accuracy, const char *checkpoint)
+{
+    const char *form = o.json ? "{\"steps\": %lld, \"examples_per_second\": %.1f, \"loss\": %.6f, "
+                                "\"accuracy\": %.4f, \"checkpoint\": \"%s\"}\n"
+                              : "steps %lld\nexamples/s %.0f\nloss %.4f\naccuracy %.4f\ncheckpoint %s\n";
+    printf(form, (long long)steps, rate, loss, accuracy, checkpoint);
+}
