@@ -72,6 +72,8 @@ static sheaf_status train_step(sheaf_replica *r, const sheaf_element *in, sheaf_
     sheaf_status status = sheaf_optimizer_minimize(m->optimizer, tape, loss);
     if (status >= 0)
         status = sheaf_assign_add(m->v[STEP], sheaf_long(1), NULL);
+    if (status >= 0)
+        status = sheaf_element_put(out, "step", sheaf_value(m->v[STEP]));
     return status < 0 ? status : sheaf_element_put(out, "loss", loss);
 }
 
@@ -88,29 +90,25 @@ static sheaf_dataset *training_data(void)
     return sheaf_dataset_prefetch(d, SHEAF_AUTOTUNE);
 }
 
-/* The share of the test file that is classified rightly. */
+/* The share of the test file that is classified rightly; `show` prints the answers. */
 static double evaluate(const struct model *m, bool show, sheaf_error *err)
 {
-    sheaf_dataset *d =
-        sheaf_dataset_batch(sheaf_tfrecord(in_data("digits-test.tfrecord")), BATCH, NULL);
-    d = sheaf_dataset_parse_example(d, features, 2);
+    sheaf_dataset *d = sheaf_tfrecord(in_data("digits-test.tfrecord"));
+    d = sheaf_dataset_parse_example(sheaf_dataset_batch(d, BATCH, NULL), features, 2);
     sheaf_iterator *it = sheaf_dataset_iterate(d);
     int64_t right = 0, all = 0;
     sheaf_element *batch;
     SHEAF_EACH_ELEMENT(batch, it, err)
     {
-        sheaf_tensor *answers = sheaf_argmax(logits(m, batch), 1);
         sheaf_tensor *labels = sheaf_element_get(batch, "label");
+        sheaf_tensor *answers = sheaf_argmax(logits(m, batch), 1);
+        sheaf_tensor *equal = sheaf_cast(sheaf_equal(answers, labels), SHEAF_INT64);
+        right += sheaf_tensor_integer(sheaf_sum(equal), 0);
+        all += sheaf_tensor_elements(labels);
         if (sheaf_frame_status(err) < 0)
             break;
-        for (int64_t i = 0; i < sheaf_tensor_elements(labels); i++, all++) {
-            int64_t answer = sheaf_tensor_integer(answers, i),
-                    label = sheaf_tensor_integer(labels, i);
-            right += answer == label;
-            if (show)
-                printf("%lld: %lld, answer %lld\n", (long long)all, (long long)label,
-                       (long long)answer);
-        }
+        if (show)
+            printf("%s\n", sheaf_list_str(answers));
     }
     sheaf_iterator_free(it);
     sheaf_dataset_free(d);
@@ -141,7 +139,7 @@ static sheaf_status train(sheaf_strategy *s, struct model *m, sheaf_error *err)
             if (sheaf_run_step(s, step, batch, &result, err) < 0 ||
                 sheaf_reduce(s, SHEAF_REDUCE_SUM, result, NULL, 0, &sum, err) < 0)
                 break;
-            now = sheaf_tensor_integer(sheaf_value(m->v[STEP]), 0);
+            now = sheaf_tensor_integer(sheaf_values_get(result, 0, "step"), 0);
             loss = sheaf_tensor_number(sheaf_element_get(sum, "loss"), 0);
             if (sheaf_manager_step(manager, now, err) < 0)
                 break;
@@ -161,7 +159,7 @@ static sheaf_status train(sheaf_strategy *s, struct model *m, sheaf_error *err)
     double rate = BATCH * (double)(now - first) / (seconds() - begin);
     double accuracy = evaluate(m, false, err);
     if (err->status >= 0 && sheaf_event_scalar(events, "accuracy", now, accuracy, err) >= 0)
-        summary(now, rate, loss, accuracy, path);
+        summary(now, rate, loss, path, accuracy);
 out:
     sheaf_event_writer_close(events, err->status < 0 ? NULL : err);
     sheaf_checkpoint_manager_free(manager);
@@ -202,12 +200,11 @@ int main(int argc, char **argv)
     sheaf_strategy *s = NULL;
     struct model m = {0};
     parse_options(argc, argv);
-    bool alone = o.predict;
-    if (!alone && sheaf_cluster_resolve(NULL, &cluster, &err) < 0)
+    if (!o.predict && sheaf_cluster_resolve(NULL, &cluster, &err) < 0)
         return sheaf_error_exit(&err);
-    if (!alone && sheaf_cluster_is(cluster, "ps"))
+    if (cluster && sheaf_cluster_is(cluster, "ps"))
         return sheaf_server_run(cluster, NULL, &err) < 0 ? sheaf_error_exit(&err) : 0;
-    alone = alone || sheaf_cluster_is(cluster, "evaluator");
+    bool alone = o.predict || sheaf_cluster_is(cluster, "evaluator");
     if ((o.replicas == 0 || sheaf_devices_configure(o.replicas, &err) >= 0) &&
         sheaf_strategy_new(alone ? "one" : o.strategy, cluster, NULL, &s, &err) >= 0) {
         SHEAF_SCOPE(s)

@@ -65,10 +65,10 @@ static double seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static void summary(int64_t steps, double rate, double loss, double accuracy, const char *checkpoint)
+static void summary(int64_t steps, double rate, double loss, const char *checkpoint, double accuracy)
 {
     const char *form = o.json ? "{\"steps\": %lld, \"examples_per_second\": %.1f, \"loss\": %.6f, "
-                                "\"accuracy\": %.4f, \"checkpoint\": \"%s\"}\n"
-                              : "steps %lld\nexamples/s %.0f\nloss %.4f\naccuracy %.4f\ncheckpoint %s\n";
-    printf(form, (long long)steps, rate, loss, accuracy, checkpoint);
+                                "\"checkpoint\": \"%s\", \"accuracy\": %.4f}\n"
+                              : "steps %lld\nexamples/s %.0f\nloss %.4f\ncheckpoint %s\naccuracy %.4f\n";
+    printf(form, (long long)steps, rate, loss, checkpoint, accuracy);
 }
