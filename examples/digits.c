@@ -33,8 +33,8 @@ static void model_make(struct model *m)
     m->v[B2] = sheaf_variable_init("b2", SHEAF_FLOAT32, SHEAF_SHAPE(CLASSES), zeros, NULL);
     m->v[STEP] = sheaf_variable_new("step", sheaf_long(0), &count);
     m->v[EPOCH] = sheaf_variable_new("epoch", sheaf_long(0), &count);
-    m->optimizer = sheaf_optimizer_named(
-        o.optimizer, &(sheaf_optimizer_options){.learning_rate = o.learning_rate});
+    const sheaf_optimizer_options rate = {.learning_rate = o.learning_rate};
+    m->optimizer = sheaf_optimizer_named(o.optimizer, &rate);
     m->checkpoint = sheaf_checkpoint_new();
     sheaf_checkpoint_add_variables(m->checkpoint, m->v, VARIABLES);
     sheaf_checkpoint_add_optimizer(m->checkpoint, "optimizer", m->optimizer);
@@ -69,22 +69,20 @@ static sheaf_status train_step(sheaf_replica *r, const sheaf_element *in, sheaf_
     sheaf_tensor *labels = sheaf_element_get(in, "label");
     sheaf_tensor *loss =
         sheaf_average_loss(r, sheaf_sparse_softmax_cross_entropy(labels, logits(m, in)));
+    sheaf_element_put(out, "loss", loss);
+    sheaf_element_put(out, "step", sheaf_scale(sheaf_value(m->v[STEP]), 1, 1));
     sheaf_status status = sheaf_optimizer_minimize(m->optimizer, tape, loss);
-    if (status >= 0)
-        status = sheaf_assign_add(m->v[STEP], sheaf_long(1), NULL);
-    if (status >= 0)
-        status = sheaf_element_put(out, "step", sheaf_value(m->v[STEP]));
-    return status < 0 ? status : sheaf_element_put(out, "loss", loss);
+    return status < 0 ? status : sheaf_assign_add(m->v[STEP], sheaf_long(1), NULL);
 }
 
 static sheaf_dataset *training_data(void)
 {
-    int64_t seed = (int64_t)o.seed;
-    sheaf_dataset *d = sheaf_list_files(in_data("digits-train-*.tfrecord"),
-                                        &(sheaf_list_files_options){.seed = seed});
-    d = sheaf_dataset_interleave(d, sheaf_open_tfrecord, NULL,
-                                 &(sheaf_interleave_options){.cycle_length = 4});
-    d = sheaf_dataset_shuffle(d, 2000, &(sheaf_shuffle_options){.seed = seed});
+    const sheaf_list_files_options order = {.seed = (int64_t)o.seed};
+    const sheaf_shuffle_options shuffle = {.seed = (int64_t)o.seed};
+    const sheaf_interleave_options four = {.cycle_length = 4};
+    sheaf_dataset *d = sheaf_list_files(in_data("digits-train-*.tfrecord"), &order);
+    d = sheaf_dataset_interleave(d, sheaf_open_tfrecord, NULL, &four);
+    d = sheaf_dataset_shuffle(d, 2000, &shuffle);
     d = sheaf_dataset_batch(d, BATCH, NULL); /* the global batch */
     d = sheaf_dataset_parse_example(d, features, 2);
     return sheaf_dataset_prefetch(d, SHEAF_AUTOTUNE);
@@ -115,7 +113,7 @@ static double evaluate(const struct model *m, bool show, sheaf_error *err)
     return all > 0 ? (double)right / (double)all : 0;
 }
 
-static sheaf_status train(sheaf_strategy *s, struct model *m, sheaf_error *err)
+static void train(sheaf_strategy *s, struct model *m, sheaf_error *err)
 {
     bool chief = sheaf_strategy_should_checkpoint(s);
     sheaf_dist_dataset *data = sheaf_distribute_dataset(s, training_data(), NULL);
@@ -165,32 +163,21 @@ out:
     sheaf_checkpoint_manager_free(manager);
     sheaf_step_free(step);
     sheaf_dist_dataset_free(data);
-    return err->status;
 }
 
-/* The evaluator: every new checkpoint that it has time for, up to the last one. */
-static sheaf_status follow(struct model *m, sheaf_error *err)
+/* The evaluator: every new checkpoint it has time for, up to the last one. --predict: the newest,
+ * with its answers. */
+static void follow(struct model *m, sheaf_error *err)
 {
     const char *path = NULL;
-    while (sheaf_checkpoint_wait(o.out, path, 60, &path, err) == SHEAF_OK &&
+    while (sheaf_checkpoint_wait(o.out, path, o.predict ? 0.1 : 60, &path, err) == SHEAF_OK &&
            sheaf_checkpoint_restore(m->checkpoint, path, err) >= 0) {
-        double accuracy = evaluate(m, false, err);
-        if (err->status < 0)
+        double accuracy = evaluate(m, o.predict, err);
+        if (err->status >= 0)
+            printf("%s accuracy %.4f\n", path, accuracy);
+        if (err->status < 0 || o.predict)
             break;
-        printf("%s accuracy %.4f\n", path, accuracy);
     }
-    return err->status;
-}
-
-/* Classifies the test file with the newest checkpoint. */
-static sheaf_status predict(struct model *m, sheaf_error *err)
-{
-    const char *path = sheaf_checkpoint_latest(o.out);
-    if (path == NULL)
-        return sheaf_error_set(err, SHEAF_ERR_NOT_FOUND, "no checkpoint in '%s'", o.out);
-    if (sheaf_checkpoint_restore(m->checkpoint, path, err) >= 0)
-        printf("accuracy %.4f\n", evaluate(m, true, err));
-    return err->status;
 }
 
 int main(int argc, char **argv)
@@ -211,12 +198,10 @@ int main(int argc, char **argv)
         {
             model_make(&m);
         } /* variables live where the strategy says */
-        if (!alone)
-            train(s, &m, &err);
-        else if (o.predict)
-            predict(&m, &err);
-        else
+        if (alone)
             follow(&m, &err);
+        else
+            train(s, &m, &err);
     }
     model_free(&m);
     sheaf_strategy_free(s);
