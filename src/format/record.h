@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SHEAF_FORMAT_RECORD_H
+#define SHEAF_FORMAT_RECORD_H
+
+/* TFRecord framing (formats.md 2) for the library: many records a call, as views.
+ *
+ * sheaf__record_cursor walks bytes in memory. sheaf__record_source reads a file, whatever it is: it
+ * maps a plain one, and reads a compressed one, or one on a network file system, in counted chunks.
+ * Both hand out blocks of views that one owner keeps alive. */
+
+#include "base/object.h"
+
+#include <sheaf/record.h>
+
+#define SHEAF__RECORD_HEADER 12 /* length and its CRC */
+#define SHEAF__RECORD_FOOTER 4  /* CRC of the data */
+
+/* Writes the 12 bytes before `size` bytes of data, and the 4 bytes after them. */
+void sheaf__record_header(uint64_t size, uint8_t header[SHEAF__RECORD_HEADER]);
+void sheaf__record_footer(const void *data, size_t size, uint8_t footer[SHEAF__RECORD_FOOTER]);
+
+/* Bytes of a record stream. Set the fields and start; copy the struct to save the position. */
+struct sheaf__record_cursor {
+    const uint8_t *data; /* bytes from stream offset `base` on */
+    size_t size;
+    uint64_t base;
+    uint64_t offset; /* of the next record in the stream */
+    uint64_t record; /* its number */
+    const char *path;
+    bool more;       /* the stream goes on after `size`: what is cut is not yet an error */
+    bool lax;        /* 1..11 bytes after the last record are an end, as in TensorFlow */
+    bool skip_check; /* the CRC of the data is not computed */
+};
+
+/* Up to `capacity` records as views into the data; `*count` is how many. SHEAF_OK with
+ * at least one; SHEAF_END (no record left) and SHEAF_PENDING (`more` is set and the next record is
+ * not whole) with none. Errors come alone, after the good records before them: what was found, what
+ * was expected, file, number of the record, offset. After a bad CRC of the data the cursor stands
+ * behind that record; after any other error it stays. */
+sheaf_status sheaf__record_cursor_next(struct sheaf__record_cursor *c, sheaf_bytes *records,
+                                       size_t capacity, size_t *count, sheaf_error *err);
+/* Steps over up to `count` records without a look at their data; `*skipped` is how many. As above.
+ */
+sheaf_status sheaf__record_cursor_skip(struct sheaf__record_cursor *c, uint64_t count,
+                                       uint64_t *skipped, sheaf_error *err);
+/* Bytes that the next record needs in all, if its header is there; else 12. For SHEAF_PENDING. */
+uint64_t sheaf__record_cursor_need(const struct sheaf__record_cursor *c);
+
+struct sheaf__record_source;
+
+struct sheaf__record_options {
+    sheaf_compression compression; /* AUTO: by the first bytes */
+    bool lax;                      /* as above; each use is counted ("record.partial") */
+    bool skip_check;
+    bool unmapped; /* reads in chunks even what could be mapped */
+};
+
+/* Opens a file; `options` may be NULL. One thread at a time. */
+sheaf_status sheaf__record_source_open(const char *path,
+                                       const struct sheaf__record_options *options,
+                                       struct sheaf__record_source **source, sheaf_error *err);
+void sheaf__record_source_free(struct sheaf__record_source *s);
+/* The next block: as sheaf__record_cursor_next, never SHEAF_PENDING. `*owner` keeps the views
+ * alive: borrowed until the next call, sheaf__ref() it for longer. */
+sheaf_status sheaf__record_source_next(struct sheaf__record_source *s, sheaf_bytes *records,
+                                       size_t capacity, size_t *count, struct sheaf__object **owner,
+                                       sheaf_error *err);
+sheaf_status sheaf__record_source_skip(struct sheaf__record_source *s, uint64_t count,
+                                       uint64_t *skipped, sheaf_error *err);
+/* Number of the next record, and its offset in the uncompressed stream. */
+uint64_t sheaf__record_source_position(const struct sheaf__record_source *s, uint64_t *offset);
+/* Goes to a position that was given out before: at once in a plain file, by reading from the start
+ * in a compressed one. SHEAF_ERR_DATA_LOSS: the stream ends before. */
+sheaf_status sheaf__record_source_seek(struct sheaf__record_source *s, uint64_t record,
+                                       uint64_t offset, sheaf_error *err);
+
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SHEAF_OPTIM_OPTIMIZER_H
+#define SHEAF_OPTIM_OPTIMIZER_H
+
+/* Inside of an optimizer. optim/ makes it and knows rates and rules; distribute/ applies it to
+ * variables, counts the steps and makes the trackable. */
+
+#include "base/object.h"
+#include "base/thread.h"
+#include "optim/rule.h"
+#include "tensor/trackable.h"
+
+enum sheaf__clip_kind {
+    SHEAF__CLIP_NONE,
+    SHEAF__CLIP_VALUE,
+    SHEAF__CLIP_NORM,       /* each gradient by its norm */
+    SHEAF__CLIP_GLOBAL_NORM /* all by the norm of all together */
+};
+
+struct sheaf_optimizer {
+    struct sheaf__object object;
+    char *name;
+    struct sheaf__hyper hyper; /* without step, lr and products */
+    double learning_rate;      /* without a schedule; written by a restore only */
+    sheaf_schedule *schedule;  /* NULL: learning_rate */
+    double decay;
+    enum sheaf__clip_kind clip;
+    double clip_limit;
+    _Atomic int64_t iterations; /* steps applied so far */
+    sheaf_error latched;        /* error of its making; status 0: none */
+
+    /* distribute/'s own: what it binds to the optimizer, freed by `release` with the last count. */
+    void *bound;
+    void (*release)(void *bound);
+    sheaf_trackable trackable; /* its class is set by distribute/ */
+
+    struct sheaf__mutex lock; /* products of v1's Adam up to step `product_step` */
+    int64_t product_step;
+    float beta1_product, beta2_product;
+};
+
+/* SHEAF_OK or the latched error. NULL is one, too. */
+sheaf_status sheaf__optimizer_check(const sheaf_optimizer *o, sheaf_error *err);
+/* What the update number `step` (from 1) needs. Any thread. */
+struct sheaf__hyper sheaf__optimizer_hyper(sheaf_optimizer *o, int64_t step);
+
+#endif
