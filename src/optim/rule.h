@@ -44,7 +44,7 @@ struct sheaf__hyper {
     double l1, l2, l2_shrinkage, beta;
     double learning_rate_power;
 };
-_Static_assert(sizeof(struct sheaf__hyper) == 152, "crosses the network as it is");
+_Static_assert(sizeof(struct sheaf__hyper) == 144, "crosses the network as it is");
 
 /* SHEAF_ERR_INVALID_ARGUMENT: unknown rule, family or flag, a step below 1, a number that is not
  * finite. */
