@@ -2,41 +2,65 @@
 #ifndef SHEAF_CKPT_GROUP_H
 #define SHEAF_CKPT_GROUP_H
 
-/** @file
- *  Save groups: the tasks that hold a checkpoint's tensors together.
+/* Save groups: the tasks that hold a checkpoint's tensors together.
  *
- *  ckpt/ plans, writes this task's files, merges and commits. What another task holds is written and read by that task;
- *  the group carries the order to it. distribute/ and ps/ implement it; a process alone needs none. A saveable names its
- *  group, so ckpt/ needs no notion of a strategy. */
+ * ckpt/ plans, writes this task's files, merges and commits. What another task holds is written and
+ * read by that task; the group carries the order to it, and the owner carries it out with
+ * ckpt/shard.h. distribute/ and ps/ implement groups; a process alone needs none. A saveable names
+ * its group, so ckpt/ needs no notion of a strategy. All saveables of a checkpoint that name a group
+ * name the same one; those without belong to this process.
+ *
+ * A variable of which every worker has a copy (mirrored over workers) names the group and, in each
+ * process, a device of that process: the writer saves its own copy, and each process restores its
+ * own. */
 
 #include "tensor/trackable.h"
 
-/** One tensor or slice for a file: where it goes in, and whose it is. */
+/* One tensor or slice in a file. `saveable` says what lies under `key`: dtype, full shape, offset
+ * and shape of the slice. The slice may be smaller than what the owner's `handle` stands for, if a
+ * policy cut it. */
 struct sheaf__shard_item {
-    const char *key; /**< "w/.ATTRIBUTES/VARIABLE_VALUE" */
+    const char *key; /* "w/.ATTRIBUTES/VARIABLE_VALUE" */
     struct sheaf__saveable saveable;
 };
 
+/* One file to be written: a bundle `path` of its own, in a directory that is merged away. */
+struct sheaf__shard {
+    const char *device; /* its task writes */
+    const char *path;
+    const struct sheaf__shard_item *items;
+    size_t count;
+};
+
 struct sheaf__save_group_class {
-    /** Whether this process writes and commits (the chief); the others' saves only keep step. */
+    /* Whether this process writes and commits (the chief); the others' saves only keep step. */
     bool (*writes)(struct sheaf__save_group *g);
-    /** Whether the task of device `device` is this process. */
+    /* Whether the task of `device` is this process. */
     bool (*is_local)(struct sheaf__save_group *g, const char *device);
-    /** Has `device`'s task prove that it sees `directory`: it finds `token` in the file `path`. */
+    /* Has `device`'s task prove that it sees the directory: it finds `token` in the file `path`. */
     sheaf_status (*prove)(struct sheaf__save_group *g, const char *device, const char *path,
                           const char *token, sheaf_error *err);
-    /** Has tasks write shards at one moment: shard i of `count` is a one-file bundle `<paths[i]>` of `items[i]`
-     *  (`counts[i]` of them), written by the task of `devices[i]`. Returns when all have synced or one failed. */
-    sheaf_status (*write)(struct sheaf__save_group *g, size_t count, const char *const *devices,
-                          const char *const *paths, const struct sheaf__shard_item *const *items,
-                          const size_t *counts, sheaf_error *err);
-    /** Has the task of `device` read `items` from checkpoint `path` into its variables. */
-    sheaf_status (*read)(struct sheaf__save_group *g, const char *device, const char *path,
-                         const struct sheaf__shard_item *items, size_t count, sheaf_error *err);
-    /** Value of a tensor that another task holds, in the frame. */
+    /* Has other tasks write their shards, all of them at one moment, with sheaf__shard_write().
+     * Returns when all are durable or one failed. `notes[i]` may be set to one line of text of the
+     * frame that belongs to the moment of shard i (the ps's table of push sequences); it is kept
+     * beside the checkpoint by task. */
+    sheaf_status (*write)(struct sheaf__save_group *g, const struct sheaf__shard *shards,
+                          size_t count, const char **notes, sheaf_error *err);
+    /* Has the task of shard->device read shard->items from the checkpoint shard->path with
+     * sheaf__shard_read() and hold the values back. `note` is what the same task noted when it was
+     * saved, else NULL. */
+    sheaf_status (*read)(struct sheaf__save_group *g, const struct sheaf__shard *shard,
+                         const char *note, sheaf_error *err);
+    /* After reads: `take` puts the values held back into the variables, otherwise they are dropped.
+     */
+    sheaf_status (*settle)(struct sheaf__save_group *g, bool take, sheaf_error *err);
+    /* Value of a tensor that another task holds, in the frame. */
     sheaf_tensor *(*fetch)(struct sheaf__save_group *g, const struct sheaf__saveable *s);
-    /** Synchronous strategies: returns when every worker is here, so that nobody looks for a checkpoint that is not
-     *  committed, and agrees on the chief's status. NULL: nothing to wait for. */
+    /* Synchronous strategies, else NULL: gives every worker the writer's `*path` (NULL: none), so
+     * that all restore the same checkpoint. Text of the frame. Called by all of them. */
+    sheaf_status (*agree)(struct sheaf__save_group *g, const char **path, sheaf_error *err);
+    /* Synchronous strategies, else NULL: returns when every worker has finished its save or restore,
+     * so that nobody goes on with half of it, with the first failure of any of them. */
     sheaf_status (*finish)(struct sheaf__save_group *g, sheaf_status mine, sheaf_error *err);
 };
 

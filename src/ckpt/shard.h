@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SHEAF_CKPT_SHARD_H
+#define SHEAF_CKPT_SHARD_H
+
+/* What the owner of tensors does when it is told to save or to restore them. Needs no objects: a
+ * parameter server has only buffers. Any thread. */
+
+#include "ckpt/group.h"
+
+/* The value of exactly `item`'s slice, in the frame (sheaf__shard_cut() takes it out of a larger
+ * one); a failed tensor carries the error. */
+typedef sheaf_tensor *(*sheaf__shard_value_fn)(void *user, const struct sheaf__shard_item *item);
+/* Takes the value read for `item`, which belongs to a frame that ends after the call. */
+typedef sheaf_status (*sheaf__shard_put_fn)(void *user, const struct sheaf__shard_item *item,
+                                            sheaf_tensor *value, sheaf_error *err);
+
+/* Writes the one-file bundle `path` of `count` items in their order, durable when it returns. On
+ * failure no file of it is left. */
+sheaf_status sheaf__shard_write(const char *path, const struct sheaf__shard_item *items,
+                                size_t count, sheaf__shard_value_fn value, void *user,
+                                sheaf_error *err);
+/* Reads each item's slice from checkpoint `path`, in whatever slices it was stored. Stops at the
+ * first failure; what `put` was given before it must not be used then. */
+sheaf_status sheaf__shard_read(const char *path, const struct sheaf__shard_item *items,
+                               size_t count, sheaf__shard_put_fn put, void *user,
+                               sheaf_error *err);
+/* The slice `part` of `t`, which is itself the slice at `offset` of the same tensor: `t` or a view
+ * of it if it can be one, else a copy. */
+sheaf_tensor *sheaf__shard_cut(sheaf_tensor *t, const int64_t *offset,
+                               const struct sheaf__saveable *part);
+/* Whether two devices belong to one task: equal up to "/device:". */
+bool sheaf__shard_same_task(const char *a, const char *b);
+
+#endif
