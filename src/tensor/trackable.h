@@ -3,8 +3,8 @@
 #define SHEAF_TENSOR_TRACKABLE_H
 
 /** @file
- *  What a checkpoint can walk: children by name, tensors to save, tensors to accept. Variables, optimizers, iterators and
- *  random state implement it; ckpt/ walks it and knows none of them. */
+ *  What a checkpoint can walk: children by name, tensors to save, tensors to accept. Variables,
+ * optimizers, iterators and random state implement it; ckpt/ walks it and knows none of them. */
 
 #include <sheaf/tensor.h>
 #include <sheaf/variable.h>
@@ -17,12 +17,12 @@ struct sheaf__saveable {
     const char *attribute; /**< "VARIABLE_VALUE" */
     const char *full_name; /**< name in the object graph, "dense/kernel" */
     sheaf_dtype dtype;
-    sheaf_shape shape;                /**< of this slice */
-    sheaf_shape full;                 /**< of the whole tensor; equal to `shape` when it is saved whole */
-    int64_t offset[SHEAF_MAX_RANK];   /**< of this slice in it */
-    const char *device;               /**< full name; its task is the one that writes */
-    struct sheaf__save_group *group;  /**< NULL: this process alone */
-    uint64_t handle;                  /**< the group's number for it, if another task holds it */
+    sheaf_shape shape; /**< of this slice */
+    sheaf_shape full;  /**< of the whole tensor; equal to `shape` when it is saved whole */
+    int64_t offset[SHEAF_MAX_RANK];  /**< of this slice in it */
+    const char *device;              /**< full name; its task is the one that writes */
+    struct sheaf__save_group *group; /**< NULL: this process alone */
+    uint64_t handle;                 /**< the group's number for it, if another task holds it */
 };
 
 /** Slot variable of an optimizer: `slot` ("m") of `variable`. */
@@ -35,9 +35,10 @@ struct sheaf__slot_ref {
 /** Where an optimizer's slots stand in a checkpoint. */
 enum sheaf__slot_layout {
     SHEAF__SLOTS_REFERENCED, /**< slot_variables of its node: TF1 and legacy Keras */
-    /** Keras 3: children "_variables/<i>", its own children first ("_iterations", "_learning_rate"), then the slots of each
-     *  variable in turn; "_trainable_variables/<i>" are the variables. ckpt/ makes these lists; the object only has its
-     *  own children and its slots, ordered by variable. */
+    /** Keras 3: children "_variables/<i>", its own children first ("_iterations",
+     * "_learning_rate"), then the slots of each variable in turn; "_trainable_variables/<i>" are
+     * the variables. ckpt/ makes these lists; the object only has its own children and its slots,
+     * ordered by variable. */
     SHEAF__SLOTS_LISTED
 };
 
@@ -49,9 +50,9 @@ struct sheaf__trackable_class {
     /** Slot variable `i`; false past the last. May be NULL. */
     bool (*slot)(sheaf_trackable *t, size_t i, struct sheaf__slot_ref *out);
     enum sheaf__slot_layout slot_layout;
-    /** Slot `slot` of `variable` for a value that a checkpoint has, made (and listed by slot() from now on) if it is not
-     *  there yet. LISTED: `slot` is NULL and `number` counts the slots of the variable from 0. NULL: there is no such slot.
-     *  May be NULL. */
+    /** Slot `slot` of `variable` for a value that a checkpoint has, made (and listed by slot() from
+     * now on) if it is not there yet. LISTED: `slot` is NULL and `number` counts the slots of the
+     * variable from 0. NULL: there is no such slot. May be NULL. */
     sheaf_trackable *(*make_slot)(sheaf_trackable *t, const char *slot, int number,
                                   sheaf_trackable *variable);
     /** Value of saveable `i` that this process holds, in the frame. */
