@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SHEAF_NET_NET_H
+#define SHEAF_NET_NET_H
+
+/* One task's end of the network: its address, its peers, their life and death. What travels
+ * between peers is in net/call.h (requests and replies) and net/tag.h (tagged buffers).
+ *
+ * A net admits a peer only after both have proved the secret and agree on version, run and tables;
+ * nothing a stranger sends has any effect. A peer is one session with one incarnation of a task:
+ * once lost it stays lost, and connecting again gives a new one. Where both are on one machine,
+ * bytes travel through shared memory, else through the connection itself (or UCX, if asked).
+ *
+ * Progress: a thread that waits drives the network itself for SHEAF_SPIN_US and sleeps then; the
+ * net's keeper thread drives whenever nobody else does, sends signs of life and notices silence.
+ * Handlers and event functions run on whichever thread drives, one at a time, without any lock of
+ * the net held: they may start sends and calls but must be short and must not wait. */
+
+#include "base/digest.h"
+#include "base/wait.h"
+#include "net/secret.h"
+
+struct sheaf__net;
+struct sheaf__peer;
+
+/* Memory to send from or to receive into. */
+struct sheaf__part {
+    void *data;
+    size_t size;
+};
+
+/* ---- in-process networks: N tasks in one process, for tests ---- */
+
+/* Where nets of one process find each other by address, instead of sockets. */
+struct sheaf__hub;
+sheaf_status sheaf__hub_new(struct sheaf__hub **hub, sheaf_error *err);
+/* After every net on it. NULL is nothing. */
+void sheaf__hub_free(struct sheaf__hub *hub);
+/* Nets that are made under `context` from now on use the hub (NULL: sockets). Borrowed. */
+sheaf_status sheaf__net_set_hub(sheaf_context *context, struct sheaf__hub *hub, sheaf_error *err);
+
+/* ---- a task's net ---- */
+
+struct sheaf__net_options {
+    sheaf_task task;     /* who we are */
+    const char *address; /* "host:port": listens there and nowhere else, before sheaf__net_start()
+                            returns; port 0: any free one (tests); NULL: accepts nobody */
+    const struct sheaf__secret *secret; /* copied; NULL: sheaf__secret_find(address is loopback) */
+    const char *run_id;                 /* NULL: SHEAF_RUN_ID */
+    uint64_t incarnation;               /* 0: a random one */
+    int64_t heartbeat;                  /* ns between signs of life; 0: SHEAF_HEARTBEAT_MS */
+    int64_t silence;                    /* ns after which a silent peer is lost; 0: 4 heartbeats */
+};
+
+/* Makes a net that does nothing yet: register services, events and digests, then start it. Takes
+ * the transport from SHEAF_TRANSPORT. */
+sheaf_status sheaf__net_new(const struct sheaf__net_options *options, struct sheaf__net **net,
+                            sheaf_error *err);
+/* Listens and starts the keeper. ALREADY_EXISTS: the port is taken; the error names address and
+ * task. */
+sheaf_status sheaf__net_start(struct sheaf__net *net, sheaf_error *err);
+/* Says goodbye to all peers, after what was sent before has left (at most `deadline`), and closes.
+ * Nobody may call or wait on the net any more. Calls that are still being served (net/call.h) may
+ * be answered afterwards, into nothing. NULL is nothing. */
+void sheaf__net_free(struct sheaf__net *net, int64_t deadline);
+
+/* Text of the address it listens on, with the real port; NULL if it does not. */
+const char *sheaf__net_address(const struct sheaf__net *net);
+sheaf_task sheaf__net_task(const struct sheaf__net *net);
+uint64_t sheaf__net_incarnation(const struct sheaf__net *net);
+
+/* A table of this program that must be equal in peers that have one of that name, e.g. "functions".
+ * Proved in the handshake; a peer whose table differs is refused with INCOMPATIBLE, which names the
+ * table. Before start. `name` at most 31 bytes, at most 8 tables. */
+sheaf_status sheaf__net_set_digest(struct sheaf__net *net, const char *name,
+                                   const uint8_t digest[SHEAF__SHA256_SIZE], sheaf_error *err);
+
+/* ---- peers ---- */
+
+/* Connects to `task` at `address` and returns the peer with a count, at once if there is one that
+ * is alive. Tries until wait->deadline while nobody listens there. UNAVAILABLE: nobody came up;
+ * UNAUTHENTICATED: other secret; INCOMPATIBLE: other version, run or table, or another task
+ * answers there. Both ends may call it at the same time: they get one session. */
+sheaf_status sheaf__net_connect(struct sheaf__net *net, const sheaf_task *task, const char *address,
+                                const struct sheaf__wait *wait, struct sheaf__peer **peer,
+                                sheaf_error *err);
+/* Waits until `task` has connected to us and returns the peer with a count. */
+sheaf_status sheaf__net_await(struct sheaf__net *net, const sheaf_task *task,
+                              const struct sheaf__wait *wait, struct sheaf__peer **peer,
+                              sheaf_error *err);
+/* The live session with `task` with a count, or NULL. */
+struct sheaf__peer *sheaf__net_find(struct sheaf__net *net, const sheaf_task *task);
+
+struct sheaf__peer *sheaf__peer_ref(struct sheaf__peer *peer);
+void sheaf__peer_unref(struct sheaf__peer *peer);
+
+sheaf_task sheaf__peer_task(const struct sheaf__peer *peer);
+uint64_t sheaf__peer_incarnation(const struct sheaf__peer *peer);
+struct sheaf__net *sheaf__peer_net(const struct sheaf__peer *peer);
+/* Its address as text, for messages. */
+const char *sheaf__peer_address(const struct sheaf__peer *peer);
+/* "inproc", "shm", "tcp" or "ucx": how bytes travel to it. */
+const char *sheaf__peer_transport(const struct sheaf__peer *peer);
+/* SHEAF_OK, or UNAVAILABLE with the cause once it is lost or has left. */
+sheaf_status sheaf__peer_status(struct sheaf__peer *peer, sheaf_error *err);
+/* True if it said goodbye. */
+bool sheaf__peer_left(struct sheaf__peer *peer);
+/* Cuts the session: lost on both sides, here with `cause`. */
+void sheaf__peer_cut(struct sheaf__peer *peer, const sheaf_error *cause);
+
+/* ---- events ---- */
+
+/* Told of every session that begins and ends. `down` comes exactly once for every `up`; `cause` is
+ * UNAVAILABLE and names the peer, whether it was lost or has left (sheaf__peer_left()). */
+struct sheaf__net_events {
+    void (*up)(struct sheaf__peer *peer, void *user);                             /* may be NULL */
+    void (*down)(struct sheaf__peer *peer, const sheaf_error *cause, void *user); /* may be NULL */
+    void *user;
+    struct sheaf__list_node node;
+};
+/* The struct is the caller's. Sessions that are alive already are not told of again. */
+void sheaf__net_listen(struct sheaf__net *net, struct sheaf__net_events *events);
+/* Afterwards no function of it runs or will. Not from within one of them. */
+void sheaf__net_unlisten(struct sheaf__net *net, struct sheaf__net_events *events);
+
+/* ---- waiting ---- */
+
+/* Waits until `ready(user)` is true, driving the network meanwhile: for whoever waits for what a
+ * handler or an event brings about. Whoever makes it true calls sheaf__net_wake() afterwards.
+ * `ready` is called often, from this thread, and must be cheap. */
+sheaf_status sheaf__net_wait(struct sheaf__net *net, bool (*ready)(void *user), void *user,
+                             const struct sheaf__wait *wait, sheaf_error *err);
+void sheaf__net_wake(struct sheaf__net *net);
+
+#endif
