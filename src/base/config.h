@@ -25,6 +25,8 @@
     X(DEADLINE_S, SECONDS, "60", NULL, "longest wait for a peer")                            \
     X(KERNELS, CHOICE, "auto", "auto|reference|onednn", "which kernels compute")             \
     X(RUN_ID, TEXT, "", NULL, "name of this run, the same in all its tasks")                 \
+    X(JOBS, TEXT, "", NULL, "jobs of what Slurm or MPI started: \"ps=1,worker=4\"")          \
+    X(PORT_BASE, INT, "8888", NULL, "port of a machine's first task under Slurm or MPI")     \
     X(SEED, TEXT, "", NULL, "global seed of random operations; empty: none")                 \
     X(TRACE, PATH, "", NULL, "file for a trace of spans (Chrome's JSON); empty: none")
 

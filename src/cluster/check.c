@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cluster/check.h"
+
+#include "base/error.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "cluster/address.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* The jobs there are (R6.36), and how many tasks one may have. */
+static const struct job_rule {
+    const char *name;
+    size_t most; /* 0: any number */
+} JOB_RULES[] = {{"chief", 1}, {"worker", 0}, {"ps", 0}, {"evaluator", 1}};
+#define JOB_NAMES "chief, worker, ps, evaluator"
+
+static const struct job_rule *find_rule(const char *name)
+{
+    for (size_t i = 0; i < sizeof(JOB_RULES) / sizeof(JOB_RULES[0]); i++)
+        if (strcmp(JOB_RULES[i].name, name) == 0)
+            return &JOB_RULES[i];
+    return NULL;
+}
+
+const struct sheaf__tf_config_job *sheaf__check_find_job(const struct sheaf__tf_config *config,
+                                                         const char *name)
+{
+    for (size_t i = 0; config && i < config->job_count; i++)
+        if (strcmp(config->jobs[i].name, name) == 0)
+            return &config->jobs[i];
+    return NULL;
+}
+
+const struct sheaf__tf_config_task *sheaf__check_find_task(const struct sheaf__tf_config_job *job,
+                                                           int32_t index)
+{
+    for (size_t i = 0; job && i < job->task_count; i++)
+        if (job->tasks[i].index == index)
+            return &job->tasks[i];
+    return NULL;
+}
+
+/* "chief, ps_hosts, worker_hosts" */
+static const char *list_jobs(const struct sheaf__tf_config *config, char *text, size_t size)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < config->job_count && used < size; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s%.40s", i ? ", " : "",
+                                 config->jobs[i].name);
+    return text;
+}
+
+static sheaf_status check_jobs(const struct sheaf__tf_config *config, const char *source,
+                               sheaf_error *err)
+{
+    char found[120];
+    for (size_t i = 0; i < config->job_count; i++) {
+        const struct sheaf__tf_config_job *job = &config->jobs[i];
+        const struct job_rule *rule = find_rule(job->name);
+        if (!rule)
+            return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                                "%s: \"cluster\" has the unknown job \"%.40s\": found %s, expected "
+                                "some of " JOB_NAMES,
+                                source, job->name, list_jobs(config, found, sizeof(found)));
+        if (rule->most && job->task_count > rule->most)
+            return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                                "%s: job \"%s\" has %zu tasks, expected at most %zu", source,
+                                job->name, job->task_count, rule->most);
+    }
+    return SHEAF_OK;
+}
+
+static sheaf_status check_address(const char *source, const char *job,
+                                  const struct sheaf__tf_config_task *task,
+                                  struct sheaf__strmap *seen, sheaf_error *err)
+{
+    struct sheaf__address address;
+    struct sheaf__str key = {0};
+    char whose[64];
+    snprintf(whose, sizeof(whose), "%s: %s:%d", source, job, task->index);
+    SHEAF__TRY(sheaf__address_parse(task->address, whose, &address, err));
+    sheaf__address_key(&address, &key);
+    sheaf_status status = SHEAF_OK;
+    char *other = key.failed ? NULL : sheaf__strmap_get(seen, key.text);
+    char *name = other ? NULL : sheaf__printf("%s:%d", job, task->index);
+    if (other) {
+        status = sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                              "%s: address \"%.80s\" occurs twice: %s and %s:%d", source,
+                              task->address, other, job, task->index);
+    } else if (key.failed || !name || !sheaf__strmap_set(seen, key.text, name, NULL)) {
+        sheaf__free(name);
+        status = sheaf__no_memory(err, "the cluster");
+    }
+    sheaf__str_free(&key);
+    return status;
+}
+
+static sheaf_status check_addresses(const struct sheaf__tf_config *config, const char *source,
+                                    sheaf_error *err)
+{
+    struct sheaf__strmap seen = {0}; /* address as compared → "worker:0" */
+    sheaf_status status = SHEAF_OK;
+    for (size_t i = 0; status >= 0 && i < config->job_count; i++) {
+        const struct sheaf__tf_config_job *job = &config->jobs[i];
+        for (size_t k = 0; status >= 0 && k < job->task_count; k++)
+            status = check_address(source, job->name, &job->tasks[k], &seen, err);
+    }
+    sheaf__strmap_clear(&seen, sheaf__free);
+    return status;
+}
+
+static sheaf_status check_index(const struct sheaf__tf_config *config,
+                                const struct sheaf__tf_config_job *job, const char *source,
+                                sheaf_error *err)
+{
+    if (sheaf__check_find_task(job, config->task_index))
+        return SHEAF_OK;
+    if (job->task_count == 0)
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                            "%s: \"task\" is %s:%d, but job \"%s\" has no tasks", source, job->name,
+                            config->task_index, job->name);
+    return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                        "%s: \"index\" of \"task\" is %d, but job \"%s\" has %zu task%s (%d to %d)",
+                        source, config->task_index, job->name, job->task_count,
+                        job->task_count == 1 ? "" : "s", job->tasks[0].index,
+                        job->tasks[job->task_count - 1].index);
+}
+
+static sheaf_status check_task(const struct sheaf__tf_config *config, const char *source,
+                               sheaf_error *err)
+{
+    char found[120];
+    if (!config->task_type && !config->has_task)
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                            "%s: \"task\" is missing, expected {\"type\": …, \"index\": …}",
+                            source);
+    if (!config->task_type)
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                            "%s: \"type\" of \"task\" is missing, expected one of " JOB_NAMES,
+                            source);
+    if (!find_rule(config->task_type))
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                            "%s: \"type\" of \"task\" is \"%.40s\", expected one of " JOB_NAMES,
+                            source, config->task_type);
+    if (!config->has_task_index)
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                            "%s: \"index\" of \"task\" is missing, expected a number from 0 on",
+                            source);
+    const struct sheaf__tf_config_job *job = sheaf__check_find_job(config, config->task_type);
+    if (job)
+        return check_index(config, job, source, err);
+    /* An evaluator talks to nobody: it may stand outside. */
+    if (strcmp(config->task_type, "evaluator") == 0)
+        return SHEAF_OK;
+    return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                        "%s: \"type\" of \"task\" is \"%s\", but \"cluster\" has no such job: "
+                        "found %s",
+                        source, config->task_type, list_jobs(config, found, sizeof(found)));
+}
+
+sheaf_status sheaf__check_cluster(const struct sheaf__tf_config *config, const char *source,
+                                  sheaf_error *err)
+{
+    SHEAF__TRY(check_jobs(config, source, err));
+    SHEAF__TRY(check_addresses(config, source, err));
+    return check_task(config, source, err);
+}
