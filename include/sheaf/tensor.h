@@ -40,8 +40,14 @@ typedef enum sheaf_dtype {
     SHEAF_UINT64 = 23,
     SHEAF_FLOAT8_E5M2 = 24,
     SHEAF_FLOAT8_E4M3FN = 25,
+    SHEAF_FLOAT8_E4M3FNUZ = 26,
+    SHEAF_FLOAT8_E4M3B11FNUZ = 27,
+    SHEAF_FLOAT8_E5M2FNUZ = 28,
     SHEAF_INT4 = 29,
-    SHEAF_UINT4 = 30
+    SHEAF_UINT4 = 30,
+    SHEAF_INT2 = 31,
+    SHEAF_UINT2 = 32,
+    SHEAF_FLOAT4_E2M1FN = 33
 } sheaf_dtype;
 
 /** Bytes of one element: 16 for SHEAF_STRING (a sheaf_bytes); 0 for a dtype that has none. */

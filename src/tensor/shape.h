@@ -8,7 +8,7 @@
 #include <sheaf/tensor.h>
 
 /** One more than the largest dtype number: tables by dtype. */
-#define SHEAF__DTYPES 31
+#define SHEAF__DTYPES 34
 
 /** "(4, 1)" in an error message: `SHEAF__SHAPE_TEXT(shape)` lives to the end of the enclosing
  * block. */
