@@ -8,6 +8,7 @@
  * maps a plain one, and reads a compressed one, or one on a network file system, in counted chunks.
  * Both hand out blocks of views that one owner keeps alive. */
 
+#include "base/file.h"
 #include "base/object.h"
 
 #include <sheaf/record.h>
@@ -73,5 +74,14 @@ uint64_t sheaf__record_source_position(const struct sheaf__record_source *s, uin
  * in a compressed one. SHEAF_ERR_DATA_LOSS: the stream ends before. */
 sheaf_status sheaf__record_source_seek(struct sheaf__record_source *s, uint64_t record,
                                        uint64_t offset, sheaf_error *err);
+
+/* As sheaf_record_writer_open(), in a file opened in `mode` (CREATE or NEW). */
+sheaf_status sheaf__record_writer_open(const char *path, sheaf_compression compression,
+                                       enum sheaf__file_mode mode, sheaf_record_writer **writer,
+                                       sheaf_error *err);
+/* Hands all whole records to the operating system. Plain files only. */
+sheaf_status sheaf__record_writer_flush(sheaf_record_writer *w, sheaf_error *err);
+/* Bytes buffered and not yet handed over. */
+size_t sheaf__record_writer_pending(const sheaf_record_writer *w);
 
 #endif
