@@ -7,10 +7,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Makes room for `count` items of `size` bytes in the array `*data` of `*capacity` items, growing
- * by halves: if (!sheaf__array_reserve((void **)&items, &capacity, count + 1, sizeof(*items))) …no
- * memory… False leaves everything as it was. */
-bool sheaf__array_reserve(void **data, size_t *capacity, size_t count, size_t size);
+/* Makes room for `count` items of `size` bytes in an array of `*capacity` items, growing by halves.
+ * `array` is the address of the pointer to its first item:
+ *     if (!sheaf__array_reserve(&items, &capacity, count + 1, sizeof(*items))) ...no memory...
+ * False leaves everything as it was. */
+bool sheaf__array_reserve(void *array, size_t *capacity, size_t count, size_t size);
 
 /* A list of strings it owns. Zeroed is empty. */
 struct sheaf__strings {

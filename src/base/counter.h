@@ -11,7 +11,6 @@
 
 struct sheaf__counter {
     _Atomic uint64_t value;
-    char *name;
 };
 
 /* The counter of that name, made at first use; valid as long as the context. Never NULL: without

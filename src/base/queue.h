@@ -33,7 +33,7 @@ void sheaf__queue_close(struct sheaf__queue *queue);
 void sheaf__queue_cancel(struct sheaf__queue *queue, const sheaf_error *cause);
 
 size_t sheaf__queue_count(struct sheaf__queue *queue);
-size_t sheaf__queue_capacity(const struct sheaf__queue *queue);
+size_t sheaf__queue_capacity(struct sheaf__queue *queue);
 /* Changes the bound (autotuning); items beyond a smaller one stay. */
 sheaf_status sheaf__queue_set_capacity(struct sheaf__queue *queue, size_t capacity,
                                        sheaf_error *err);

@@ -79,13 +79,12 @@ uint64_t sheaf__thread_id(void);
 /* Lets the calling thread run on the given cores only. Best effort. */
 void sheaf__thread_pin(const int *cpus, size_t count);
 
-/* A pointer per thread, with a destructor that runs at the end of each thread that has a value.
- * Static storage only. */
+/* A pointer per thread, with a destructor that runs at the end of each thread that has a value, in
+ * any order. Static storage only, at most SHEAF__LOCAL_MAX in the library. */
+#define SHEAF__LOCAL_MAX 32
 struct sheaf__local {
     void (*destroy)(void *value); /* may be NULL */
-    struct sheaf__once once;
-    unsigned key;
-    bool ready;
+    _Atomic uint32_t number;      /* place in the thread's table + 1; 0: none yet */
 };
 #define SHEAF__LOCAL_INIT(fn) \
     {                         \
@@ -93,6 +92,9 @@ struct sheaf__local {
     }
 void *sheaf__local_get(struct sheaf__local *local);
 bool sheaf__local_set(struct sheaf__local *local, void *value); /* false: no memory */
+/* Runs the calling thread's destructors now, as its end would: for tests that count what is left.
+ */
+void sheaf__local_release(void);
 
 /* ---- spinning and scheduling ---- */
 

@@ -41,8 +41,6 @@ struct sheaf__token_callback {
     void (*fn)(void *user);
     void *user;
     struct sheaf__list_node node;
-    int state;
-    uint64_t thread;
 };
 void sheaf__token_on(struct sheaf__token *token, struct sheaf__token_callback *callback);
 /* Afterwards the callback does not run and will not (it may be called from within the callback). */

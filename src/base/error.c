@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/error.h"
+
+#include "base/context.h"
+#include "base/str.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* One line: a message may carry a file name or a peer's text with anything in it. */
+static void flatten(char *text)
+{
+    for (char *c = text; *c; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7f)
+            *c = ' ';
+}
+
+static void clear(sheaf_error *err, sheaf_status status)
+{
+    *err = (sheaf_error){
+        .status = status, .peer.index = -1, .offset = SHEAF__UNKNOWN, .record = SHEAF__UNKNOWN};
+    err->origin = sheaf__context_task(sheaf__context());
+}
+
+sheaf_status sheaf__verror(sheaf_error *err, sheaf_status status, const char *format, va_list args)
+{
+    if (!err)
+        return status;
+    /* The arguments may point into the error that is being replaced. */
+    char message[sizeof(err->message)];
+    vsnprintf(message, sizeof(message), format, args);
+    clear(err, status);
+    flatten(message);
+    memcpy(err->message, message, sizeof(message));
+    return status;
+}
+
+sheaf_status sheaf__error(sheaf_error *err, sheaf_status status, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    sheaf__verror(err, status, format, args);
+    va_end(args);
+    return status;
+}
+
+/* A path that is too long keeps its end, which tells files apart. */
+static void set_file(sheaf_error *err, const char *file)
+{
+    size_t size = strlen(file);
+    if (size < sizeof(err->file))
+        memcpy(err->file, file, size + 1);
+    else
+        snprintf(err->file, sizeof(err->file), "...%s", file + size - (sizeof(err->file) - 4));
+    flatten(err->file);
+}
+
+sheaf_status sheaf__error_at(sheaf_error *err, sheaf_status status,
+                             const struct sheaf__place *where, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    sheaf__verror(err, status, format, args);
+    va_end(args);
+    if (!err)
+        return status;
+    if (where->file)
+        set_file(err, where->file);
+    err->record = where->record;
+    err->offset = where->offset;
+    return status;
+}
+
+sheaf_status sheaf__errno_status(int code)
+{
+    switch (code) {
+    case ENOENT:
+    case ENOTDIR:
+        return SHEAF_ERR_NOT_FOUND;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+        return SHEAF_ERR_PERMISSION;
+    case EEXIST:
+        return SHEAF_ERR_ALREADY_EXISTS;
+    case ENOMEM:
+    case ENOSPC:
+    case EDQUOT:
+    case EMFILE:
+    case ENFILE:
+        return SHEAF_ERR_RESOURCE_EXHAUSTED;
+    default:
+        return SHEAF_ERR_IO;
+    }
+}
+
+sheaf_status sheaf__errno_error(sheaf_error *err, int code, const char *file, const char *op)
+{
+    char text[96];
+    struct sheaf__place where = {file, SHEAF__UNKNOWN, SHEAF__UNKNOWN};
+    /* GNU strerror_r: the text, perhaps in the buffer; "No such file" becomes "no such file". */
+    const char *said = strerror_r(code, text, sizeof(text));
+    char first = said[0] >= 'A' && said[0] <= 'Z' ? (char)(said[0] + 32) : said[0];
+    return sheaf__error_at(err, sheaf__errno_status(code), &where, "cannot %s: %c%s", op, first,
+                           first ? said + 1 : "");
+}
+
+sheaf_status sheaf__no_memory(sheaf_error *err, const char *what)
+{
+    return sheaf__error(err, SHEAF_ERR_RESOURCE_EXHAUSTED, "not enough memory for %s", what);
+}
+
+void sheaf__error_set_peer(sheaf_error *err, const char *job, int32_t index)
+{
+    if (!err)
+        return;
+    sheaf__str_copy(err->peer.job, sizeof(err->peer.job), job);
+    err->peer.index = index;
+}
+
+void sheaf__error_prefix(sheaf_error *err, const char *format, ...)
+{
+    if (!err)
+        return;
+    char before[sizeof(err->message)];
+    char whole[2 * sizeof(err->message) + 4];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(before, sizeof(before), format, args);
+    va_end(args);
+    flatten(before);
+    snprintf(whole, sizeof(whole), "%s: %s", before, err->message);
+    sheaf__str_copy(err->message, sizeof(err->message), whole);
+}
+
+void sheaf__error_keep_first(sheaf_error *first, const sheaf_error *err)
+{
+    if (first->status >= 0 && err->status < 0)
+        *first = *err;
+}
+
+sheaf_status sheaf__error_copy(sheaf_error *err, const sheaf_error *kept)
+{
+    if (err)
+        *err = *kept;
+    return kept->status;
+}

@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/file.h"
+
+#include "base/context.h"
+#include "base/error.h"
+#include "base/fs.h"
+#include "base/mem.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
+
+struct sheaf__file {
+    const struct sheaf__fs *fs;
+    void *handle;
+    char *path;      /* as the caller gave it */
+    char *temporary; /* where SHEAF__FILE_REPLACE writes, else NULL */
+    uint64_t at;     /* where sheaf__file_write goes on */
+};
+
+static const struct sheaf__fs *the_fs(void)
+{
+    return sheaf__context_fs(sheaf__context());
+}
+
+/* 0 or an errno value as a result. */
+static sheaf_status result(int code, const char *path, const char *op, sheaf_error *err)
+{
+    return code ? sheaf__errno_error(err, code, path, op) : SHEAF_OK;
+}
+
+/* ---- open and close ---- */
+
+/* A name beside the path that no other process makes: the number of the process and a count. */
+static char *temporary_name(const char *path)
+{
+    static _Atomic uint64_t count;
+    return sheaf__printf("%s.tmp-%d-%" PRIu64, path, (int)getpid(), atomic_fetch_add(&count, 1));
+}
+
+static void free_file(struct sheaf__file *file)
+{
+    sheaf__free(file->path);
+    sheaf__free(file->temporary);
+    sheaf__free(file);
+}
+
+sheaf_status sheaf__file_open(const char *path, enum sheaf__file_mode mode,
+                              struct sheaf__file **file, sheaf_error *err)
+{
+    struct sheaf__file *f = sheaf__calloc(1, sizeof(*f));
+    bool replace = mode == SHEAF__FILE_REPLACE;
+    if (!f)
+        return sheaf__no_memory(err, "a file");
+    f->fs = the_fs();
+    f->path = sheaf__strdup(path);
+    if (replace)
+        f->temporary = temporary_name(path);
+    if (!f->path || (replace && !f->temporary)) {
+        free_file(f);
+        return sheaf__no_memory(err, "a file");
+    }
+    int code = f->fs->open(f->fs->user, replace ? f->temporary : path,
+                           replace ? SHEAF__FILE_NEW : mode, &f->handle);
+    if (!code && mode == SHEAF__FILE_APPEND &&
+        (code = f->fs->size(f->fs->user, f->handle, &f->at)) != 0)
+        f->fs->close(f->fs->user, f->handle);
+    if (code) {
+        free_file(f);
+        return sheaf__errno_error(err, code, path, "open");
+    }
+    *file = f;
+    return SHEAF_OK;
+}
+
+sheaf_status sheaf__file_close(struct sheaf__file *file, sheaf_error *err)
+{
+    if (!file)
+        return SHEAF_OK;
+    const struct sheaf__fs *fs = file->fs;
+    int code = fs->close(fs->user, file->handle);
+    if (file->temporary)
+        fs->unlink(fs->user, file->temporary);
+    sheaf_status status = result(code, file->path, "close", err);
+    free_file(file);
+    return status;
+}
+
+/* Makes a rename durable. A file system that cannot sync directories has nothing to make durable.
+ */
+static int sync_parent(const struct sheaf__fs *fs, const char *path)
+{
+    char *directory = sheaf__path_directory(path);
+    if (!directory)
+        return ENOMEM;
+    int code = fs->sync_dir(fs->user, directory);
+    sheaf__free(directory);
+    return code == EINVAL || code == ENOTSUP ? 0 : code;
+}
+
+sheaf_status sheaf__file_commit(struct sheaf__file *file, sheaf_error *err)
+{
+    const struct sheaf__fs *fs = file->fs;
+    const char *op = "sync";
+    int code = fs->sync(fs->user, file->handle);
+    if (code) {
+        sheaf_status status = sheaf__errno_error(err, code, file->path, op);
+        sheaf__file_close(file, NULL);
+        return status;
+    }
+    op = "close";
+    code = fs->close(fs->user, file->handle);
+    if (!code) {
+        op = "rename to";
+        code = fs->rename(fs->user, file->temporary, file->path);
+    }
+    if (code) {
+        fs->unlink(fs->user, file->temporary);
+    } else {
+        op = "sync the directory of";
+        code = sync_parent(fs, file->path);
+    }
+    sheaf_status status = result(code, file->path, op, err);
+    free_file(file);
+    return status;
+}
+
+sheaf_status sheaf__file_sync(struct sheaf__file *file, sheaf_error *err)
+{
+    return result(file->fs->sync(file->fs->user, file->handle), file->path, "sync", err);
+}
+
+/* ---- reading and writing ---- */
+
+sheaf_status sheaf__file_read_at(struct sheaf__file *file, uint64_t offset, void *data, size_t size,
+                                 size_t *got, sheaf_error *err)
+{
+    size_t done = 0;
+    while (done < size) {
+        size_t n = 0;
+        int code = file->fs->read_at(file->fs->user, file->handle, offset + done,
+                                     (char *)data + done, size - done, &n);
+        if (code == EINTR)
+            continue;
+        if (code) {
+            sheaf__errno_error(err, code, file->path, "read");
+            if (err)
+                err->offset = offset + done;
+            return sheaf__errno_status(code);
+        }
+        if (n == 0)
+            break;
+        done += n;
+    }
+    *got = done;
+    return SHEAF_OK;
+}
+
+sheaf_status sheaf__file_write_at(struct sheaf__file *file, uint64_t offset, const void *data,
+                                  size_t size, sheaf_error *err)
+{
+    size_t done = 0;
+    while (done < size) {
+        size_t n = 0;
+        int code = file->fs->write_at(file->fs->user, file->handle, offset + done,
+                                      (const char *)data + done, size - done, &n);
+        if (code == EINTR)
+            continue;
+        if (!code && n == 0)
+            code = EIO; /* would go round for ever */
+        if (code) {
+            sheaf__errno_error(err, code, file->path, "write");
+            if (err)
+                err->offset = offset + done;
+            return sheaf__errno_status(code);
+        }
+        done += n;
+    }
+    if (offset + size > file->at)
+        file->at = offset + size;
+    return SHEAF_OK;
+}
+
+sheaf_status sheaf__file_write(struct sheaf__file *file, const void *data, size_t size,
+                               sheaf_error *err)
+{
+    return sheaf__file_write_at(file, file->at, data, size, err);
+}
+
+sheaf_status sheaf__file_size(struct sheaf__file *file, uint64_t *size, sheaf_error *err)
+{
+    return result(file->fs->size(file->fs->user, file->handle, size), file->path, "look at", err);
+}
+
+sheaf_status sheaf__file_truncate(struct sheaf__file *file, uint64_t size, sheaf_error *err)
+{
+    int code = file->fs->truncate(file->fs->user, file->handle, size);
+    if (!code && file->at > size)
+        file->at = size;
+    return result(code, file->path, "truncate", err);
+}
+
+sheaf_status sheaf__file_lock(struct sheaf__file *file, sheaf_error *err)
+{
+    int code = file->fs->lock(file->fs->user, file->handle);
+    if (code == EWOULDBLOCK || code == EACCES) {
+        struct sheaf__place where = {file->path, SHEAF__UNKNOWN, SHEAF__UNKNOWN};
+        return sheaf__error_at(err, SHEAF_ERR_ALREADY_EXISTS, &where,
+                               "the file is locked by another process");
+    }
+    return result(code, file->path, "lock", err);
+}
+
+const char *sheaf__file_path(const struct sheaf__file *file)
+{
+    return file->path;
+}
+
+bool sheaf__file_mappable(struct sheaf__file *file)
+{
+    return file->fs->mappable(file->fs->user, file->handle);
+}
+
+/* ---- whole files ---- */
+
+struct map {
+    struct sheaf__map map;
+    const struct sheaf__fs *fs; /* NULL: `data` is ours */
+    char *path;
+};
+
+static void destroy_map(void *object)
+{
+    struct map *m = object;
+    if (m->fs)
+        m->fs->unmap(m->fs->user, m->map.data, m->map.size);
+    else if (m->map.size)
+        sheaf__free((void *)(uintptr_t)m->map.data);
+    sheaf__free(m->path);
+    sheaf__free(m);
+}
+
+static const struct sheaf__class map_class = {.name = "file map", .destroy = destroy_map};
+
+/* Reads all of a file whose size is known; a file that shrank meanwhile is an error. */
+static sheaf_status read_whole(struct sheaf__file *file, void *data, size_t size, sheaf_error *err)
+{
+    size_t got = 0;
+    SHEAF__TRY(sheaf__file_read_at(file, 0, data, size, &got, err));
+    if (got == size)
+        return SHEAF_OK;
+    struct sheaf__place where = {file->path, SHEAF__UNKNOWN, got};
+    return sheaf__error_at(err, SHEAF_ERR_DATA_LOSS, &where,
+                           "the file ended after %zu bytes, expected %zu", got, size);
+}
+
+static sheaf_status fill_map(struct map *m, struct sheaf__file *file, sheaf_error *err)
+{
+    uint64_t size = 0;
+    SHEAF__TRY(sheaf__file_size(file, &size, err));
+    m->map.data = (const uint8_t *)"";
+    m->map.size = (size_t)size;
+    if (size == 0)
+        return SHEAF_OK;
+    if (sheaf__file_mappable(file)) {
+        int code = file->fs->map(file->fs->user, file->handle, (size_t)size, &m->map.data);
+        if (code == 0)
+            m->fs = file->fs;
+        return result(code, file->path, "map", err);
+    }
+    uint8_t *copy = sheaf__alloc((size_t)size);
+    if (!copy)
+        return sheaf__no_memory(err, file->path);
+    sheaf_status status = read_whole(file, copy, (size_t)size, err);
+    if (status < 0)
+        sheaf__free(copy);
+    else
+        m->map.data = copy;
+    return status;
+}
+
+sheaf_status sheaf__file_map(const char *path, struct sheaf__map **map, sheaf_error *err)
+{
+    struct sheaf__file *file = NULL;
+    struct map *m = sheaf__calloc(1, sizeof(*m));
+    sheaf_status status;
+    if (!m || !(m->path = sheaf__strdup(path))) {
+        sheaf__free(m);
+        return sheaf__no_memory(err, "a file");
+    }
+    status = sheaf__file_open(path, SHEAF__FILE_READ, &file, err);
+    if (status == SHEAF_OK) {
+        status = fill_map(m, file, err);
+        sheaf__file_close(file, NULL); /* only read: nothing can be lost */
+    }
+    if (status < 0) {
+        sheaf__free(m->path);
+        sheaf__free(m);
+        return status;
+    }
+    sheaf__object_init(&m->map.object, &map_class);
+    m->map.path = m->path;
+    *map = &m->map;
+    return SHEAF_OK;
+}
+
+sheaf_status sheaf__file_read_all(const char *path, size_t limit, char **data, size_t *size,
+                                  sheaf_error *err)
+{
+    struct sheaf__file *file = NULL;
+    uint64_t bytes = 0;
+    char *text = NULL;
+    SHEAF__TRY(sheaf__file_open(path, SHEAF__FILE_READ, &file, err));
+    sheaf_status status = sheaf__file_size(file, &bytes, err);
+    if (status == SHEAF_OK && bytes > limit) {
+        struct sheaf__place where = {path, SHEAF__UNKNOWN, SHEAF__UNKNOWN};
+        status =
+            sheaf__error_at(err, SHEAF_ERR_INVALID_ARGUMENT, &where,
+                            "the file has %" PRIu64 " bytes, expected at most %zu", bytes, limit);
+    }
+    if (status == SHEAF_OK && !(text = sheaf__alloc((size_t)bytes + 1)))
+        status = sheaf__no_memory(err, path);
+    if (status == SHEAF_OK)
+        status = read_whole(file, text, (size_t)bytes, err);
+    sheaf__file_close(file, NULL);
+    if (status < 0) {
+        sheaf__free(text);
+        return status;
+    }
+    text[bytes] = '\0';
+    *data = text;
+    if (size)
+        *size = (size_t)bytes;
+    return SHEAF_OK;
+}
+
+sheaf_status sheaf__file_replace(const char *path, const void *data, size_t size, sheaf_error *err)
+{
+    struct sheaf__file *file = NULL;
+    SHEAF__TRY(sheaf__file_open(path, SHEAF__FILE_REPLACE, &file, err));
+    sheaf_status status = sheaf__file_write(file, data, size, err);
+    if (status < 0) {
+        sheaf__file_close(file, NULL);
+        return status;
+    }
+    return sheaf__file_commit(file, err);
+}
+
+/* ---- names ---- */
+
+sheaf_status sheaf__file_stat(const char *path, struct sheaf__file_stat *stat, sheaf_error *err)
+{
+    const struct sheaf__fs *fs = the_fs();
+    return result(fs->stat(fs->user, path, stat), path, "look at", err);
+}
+
+bool sheaf__file_exists(const char *path)
+{
+    struct sheaf__file_stat stat;
+    return sheaf__file_stat(path, &stat, NULL) == SHEAF_OK;
+}
+
+sheaf_status sheaf__file_rename(const char *from, const char *to, sheaf_error *err)
+{
+    const struct sheaf__fs *fs = the_fs();
+    return result(fs->rename(fs->user, from, to), to, "rename to", err);
+}
+
+sheaf_status sheaf__file_unlink(const char *path, sheaf_error *err)
+{
+    const struct sheaf__fs *fs = the_fs();
+    return result(fs->unlink(fs->user, path), path, "remove", err);
+}
+
+/* Makes one directory; one that is there already is fine. */
+static int make_one(const struct sheaf__fs *fs, const char *path, uint32_t mode)
+{
+    struct sheaf__file_stat stat;
+    int code = fs->mkdir(fs->user, path, mode);
+    if (code == 0 || code == ENOENT)
+        return code;
+    /* A root or a read-only parent refuses before it looks whether the directory is there. */
+    if (fs->stat(fs->user, path, &stat) == 0)
+        return stat.kind == SHEAF__FILE_DIRECTORY ? 0 : ENOTDIR;
+    return code;
+}
+
+sheaf_status sheaf__file_mkdir(const char *path, uint32_t mode, sheaf_error *err)
+{
+    const struct sheaf__fs *fs = the_fs();
+    char *part = sheaf__strdup(path);
+    int code = 0;
+    if (!part)
+        return sheaf__no_memory(err, "a path");
+    mode = mode ? mode : 0777;
+    /* Mostly only the last is missing. */
+    if (make_one(fs, path, mode) != 0) {
+        for (char *slash = strchr(part + 1, '/'); slash && !code; slash = strchr(slash + 1, '/')) {
+            *slash = '\0';
+            code = make_one(fs, part, mode);
+            *slash = '/';
+        }
+        if (!code)
+            code = make_one(fs, path, mode);
+    }
+    sheaf__free(part);
+    return result(code, path, "make the directory", err);
+}
+
+sheaf_status sheaf__file_rmdir(const char *path, sheaf_error *err)
+{
+    const struct sheaf__fs *fs = the_fs();
+    return result(fs->rmdir(fs->user, path), path, "remove the directory", err);
+}
+
+sheaf_status sheaf__file_sync_dir(const char *path, sheaf_error *err)
+{
+    const struct sheaf__fs *fs = the_fs();
+    return result(fs->sync_dir(fs->user, path), path, "sync the directory", err);
+}
+
+sheaf_status sheaf__file_chmod(const char *path, uint32_t mode, sheaf_error *err)
+{
+    const struct sheaf__fs *fs = the_fs();
+    return result(fs->chmod(fs->user, path, mode), path, "change the mode of", err);
+}
+
+sheaf_status sheaf__file_list(const char *path, struct sheaf__strings *names, sheaf_error *err)
+{
+    const struct sheaf__fs *fs = the_fs();
+    struct sheaf__strings found = {0};
+    int code = fs->list(fs->user, path, &found);
+    for (size_t i = 0; i < found.count && !code; i++)
+        code = sheaf__strings_add(names, found.items[i]) ? 0 : ENOMEM;
+    sheaf__strings_clear(&found);
+    sheaf__strings_sort(names);
+    return result(code, path, "list", err);
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/error.h"
+#include "base/str.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+_Static_assert(sizeof(sheaf_error) == 512, "errors cross processes as they are");
+
+const char *sheaf_status_name(sheaf_status status)
+{
+    switch (status) {
+    case SHEAF_OK:
+        return "OK";
+    case SHEAF_END:
+        return "End";
+    case SHEAF_PENDING:
+        return "Pending";
+    case SHEAF_ERR_INVALID_ARGUMENT:
+        return "InvalidArgumentError";
+    case SHEAF_ERR_OUT_OF_RANGE:
+        return "OutOfRangeError";
+    case SHEAF_ERR_NOT_FOUND:
+        return "NotFoundError";
+    case SHEAF_ERR_ALREADY_EXISTS:
+        return "AlreadyExistsError";
+    case SHEAF_ERR_FAILED_PRECONDITION:
+        return "FailedPreconditionError";
+    case SHEAF_ERR_UNIMPLEMENTED:
+        return "UnimplementedError";
+    case SHEAF_ERR_DATA_LOSS:
+        return "DataLossError";
+    case SHEAF_ERR_IO:
+        return "IOError";
+    case SHEAF_ERR_PERMISSION:
+        return "PermissionDeniedError";
+    case SHEAF_ERR_RESOURCE_EXHAUSTED:
+        return "ResourceExhaustedError";
+    case SHEAF_ERR_CANCELLED:
+        return "CancelledError";
+    case SHEAF_ERR_ABORTED:
+        return "AbortedError";
+    case SHEAF_ERR_DEADLINE:
+        return "DeadlineExceededError";
+    case SHEAF_ERR_INTERNAL:
+        return "InternalError";
+    case SHEAF_ERR_UNAVAILABLE:
+        return "UnavailableError";
+    case SHEAF_ERR_UNAUTHENTICATED:
+        return "UnauthenticatedError";
+    case SHEAF_ERR_INCOMPATIBLE:
+        return "IncompatibleError";
+    case SHEAF_ERR_TEAM_LOST:
+        return "TeamLostError";
+    case SHEAF_ERR_TEAM_MISMATCH:
+        return "TeamMismatchError";
+    }
+    return status < 0 ? "UnknownError" : "Unknown";
+}
+
+sheaf_status sheaf_error_set(sheaf_error *err, sheaf_status status, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    sheaf__verror(err, status, format, args);
+    va_end(args);
+    return status;
+}
+
+/* The text of an error in pieces: each writes what fits and counts all of it. */
+struct out {
+    char *text;
+    size_t size;
+    size_t length;
+};
+
+static void SHEAF_PRINTF(2, 3) put(struct out *out, const char *format, ...)
+{
+    va_list args;
+    size_t room = out->length < out->size ? out->size - out->length : 0;
+    va_start(args, format);
+    int n = vsnprintf(room ? out->text + out->length : NULL, room, format, args);
+    va_end(args);
+    if (n > 0)
+        out->length += (size_t)n;
+}
+
+size_t sheaf_error_format(const sheaf_error *err, char *text, size_t size)
+{
+    struct out out = {.text = text, .size = size};
+    if (size)
+        text[0] = '\0';
+    if (err->origin.job[0])
+        put(&out, "%s:%" PRId32 ": ", err->origin.job, err->origin.index);
+    put(&out, "%s", err->message[0] ? err->message : sheaf_status_name(err->status));
+    const char *open = " (";
+    if (err->file[0]) {
+        put(&out, "%sfile %s", open, err->file);
+        open = ", ";
+    }
+    if (err->record != SHEAF__UNKNOWN && (err->file[0] || err->record)) {
+        put(&out, "%srecord %" PRIu64, open, err->record);
+        open = ", ";
+    }
+    if (err->offset != SHEAF__UNKNOWN && (err->file[0] || err->offset)) {
+        put(&out, "%soffset %" PRIu64, open, err->offset);
+        open = ", ";
+    }
+    if (open[0] == ',')
+        put(&out, ")");
+    return out.length;
+}
+
+int sheaf_error_exit(const sheaf_error *err)
+{
+    char text[1024];
+    if (err->status >= 0)
+        return 0;
+    sheaf_error_format(err, text, sizeof(text));
+    fprintf(stderr, "%s\n", text);
+    return 1;
+}
