@@ -10,7 +10,6 @@
 
 #include <sheaf/example.h>
 
-struct sheaf__object;
 struct sheaf__example_parser;
 
 /* Copies all of `features`. SHEAF_ERR_INVALID_ARGUMENT: a feature that cannot be (no key, a dtype
@@ -24,14 +23,16 @@ size_t sheaf__example_parser_size(const struct sheaf__example_parser *parser);
 const sheaf_feature *sheaf__example_parser_feature(const struct sheaf__example_parser *parser,
                                                    size_t i);
 
-/* What is parsed: `count` messages. Strings in the result are views into them, so `owners` keep
- * them alive: the result takes a count of each; none (owner_count 0): strings are copied. */
+/* What is parsed: `count` messages. Strings in the result are views into them; what keeps the bytes
+ * alive is said by `like` (a string tensor whose elements they are) or `owners` (counted objects),
+ * and the result takes counts of it. With neither the strings are copied. */
 struct sheaf__example_input {
     const sheaf_bytes *serialized;
     size_t count;
-    struct sheaf__object *const *owners;
+    const sheaf_tensor *like;
+    void *const *owners;
     size_t owner_count;
-    bool single; /* `count` is 1 and the batch axis is left out, as parse_single_example does */
+    bool single; /* `count` is 1, and the batch axis is left out, as parse_single_example does */
 };
 
 /* Parses into one element of the frame: sheaf_example_parse() with a parser made before. */

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/str.h"
+#include "format/wire.h"
+
+#include <sheaf/example.h>
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* One list of a feature while its values are counted and written. */
+struct list {
+    uint32_t kind; /* 1 bytes, 2 float, 3 int64; 0: none */
+    size_t count;
+    size_t most;
+    struct sheaf__str *values;
+};
+
+static void add_bytes(struct list *l, const uint8_t *data, size_t size)
+{
+    if (l->count++ >= l->most)
+        return;
+    sheaf__str_add(l->values, " \"");
+    for (size_t i = 0; i < size; i++) {
+        if (data[i] == '"' || data[i] == '\\')
+            sheaf__str_printf(l->values, "\\%c", data[i]);
+        else if (data[i] < 0x20 || data[i] >= 0x7f)
+            sheaf__str_printf(l->values, "\\x%02x", data[i]);
+        else
+            sheaf__str_char(l->values, (char)data[i]);
+    }
+    sheaf__str_char(l->values, '"');
+}
+
+static void add_float(struct list *l, uint32_t bits)
+{
+    if (l->count++ >= l->most)
+        return;
+    float v;
+    memcpy(&v, &bits, sizeof(v));
+    char text[32];
+    for (int digits = 6; digits <= 9; digits++) { /* as few as read back the same */
+        snprintf(text, sizeof(text), "%.*g", digits, (double)v);
+        char *comma = strchr(text, ','); /* of the program's locale */
+        if (comma)
+            *comma = '.';
+        double back;
+        if (sheaf__str_to_double(text, &back) && (float)back == v)
+            break;
+    }
+    sheaf__str_printf(l->values, " %s", text);
+}
+
+static void add_int(struct list *l, uint64_t v)
+{
+    if (l->count++ < l->most)
+        sheaf__str_printf(l->values, " %" PRId64, (int64_t)v);
+}
+
+/* A packed list. */
+static bool add_packed(struct list *l, const uint8_t *at, size_t size)
+{
+    const uint8_t *end = at + size;
+    if (l->kind == 2) {
+        for (; end - at >= 4; at += 4)
+            add_float(l, sheaf__load32(at));
+        return at == end;
+    }
+    uint64_t v;
+    while (at && at < end) {
+        at = sheaf__wire_varint(at, end, &v);
+        if (at)
+            add_int(l, v);
+    }
+    return at != NULL;
+}
+
+static bool read_list(struct list *l, const uint8_t *data, size_t size)
+{
+    struct sheaf__cursor c = sheaf__cursor_of(data, size);
+    struct sheaf__wire_field f;
+    while (sheaf__wire_next(&c, &f)) {
+        if (f.number != 1)
+            continue;
+        if (f.type == SHEAF__WIRE_BYTES && l->kind == 1)
+            add_bytes(l, f.bytes.data, f.bytes.size);
+        else if (f.type == SHEAF__WIRE_BYTES && !add_packed(l, f.bytes.data, f.bytes.size))
+            return false;
+        else if (f.type == SHEAF__WIRE_FIXED32 && l->kind == 2)
+            add_float(l, (uint32_t)f.value);
+        else if (f.type == SHEAF__WIRE_VARINT && l->kind == 3)
+            add_int(l, f.value);
+    }
+    return !c.failed;
+}
+
+static bool read_feature(struct list *l, const uint8_t *data, size_t size)
+{
+    struct sheaf__cursor c = sheaf__cursor_of(data, size);
+    struct sheaf__wire_field f;
+    while (sheaf__wire_next(&c, &f)) {
+        if (f.number > 3 || f.type != SHEAF__WIRE_BYTES)
+            continue;
+        if (l->kind != f.number) {
+            l->kind = f.number;
+            l->count = 0;
+            sheaf__str_clear(l->values);
+        }
+        if (!read_list(l, f.bytes.data, f.bytes.size))
+            return false;
+    }
+    return !c.failed;
+}
+
+static bool write_entry(struct sheaf__str *text, const uint8_t *data, size_t size, size_t most)
+{
+    static const char *const kinds[] = {"none", "bytes", "float", "int64"};
+    struct sheaf__cursor c = sheaf__cursor_of(data, size);
+    struct sheaf__wire_field f;
+    struct sheaf__str values = {0};
+    struct list l = {.most = most, .values = &values};
+    const char *key = "";
+    size_t key_size = 0;
+    bool right = true;
+    while (right && sheaf__wire_next(&c, &f)) {
+        if (f.type != SHEAF__WIRE_BYTES)
+            continue;
+        if (f.number == 1) {
+            key = (const char *)f.bytes.data;
+            key_size = f.bytes.size;
+        } else if (f.number == 2) {
+            right = read_feature(&l, f.bytes.data, f.bytes.size);
+        }
+    }
+    if (text->size)
+        sheaf__str_char(text, '\n');
+    sheaf__str_json(text, key, key_size);
+    sheaf__str_printf(text, ": %s[%zu]%s%s", kinds[l.kind], l.count, sheaf__str_text(&values),
+                      l.count > most ? " …" : "");
+    text->failed |= values.failed;
+    sheaf__str_free(&values);
+    return right && !c.failed;
+}
+
+size_t sheaf_example_format(sheaf_bytes serialized, size_t most, char *text, size_t size)
+{
+    struct sheaf__cursor c = sheaf__cursor_of(serialized.data, serialized.size);
+    struct sheaf__wire_field f, entry;
+    struct sheaf__str out = {0};
+    bool right = true;
+    while (right && sheaf__wire_next(&c, &f)) {
+        if (f.number != 1 || f.type != SHEAF__WIRE_BYTES)
+            continue;
+        struct sheaf__cursor map = sheaf__cursor_of(f.bytes.data, f.bytes.size);
+        while (right && sheaf__wire_next(&map, &entry)) {
+            if (entry.number == 1 && entry.type == SHEAF__WIRE_BYTES)
+                right = write_entry(&out, entry.bytes.data, entry.bytes.size, most);
+        }
+        right = right && !map.failed;
+    }
+    right = right && !c.failed && !out.failed;
+    size_t length = right ? out.size : 0;
+    if (size)
+        sheaf__str_copy(text, size, right ? sheaf__str_text(&out) : "");
+    sheaf__str_free(&out);
+    return length;
+}
