@@ -81,7 +81,5 @@ sheaf_status sheaf__record_writer_open(const char *path, sheaf_compression compr
                                        sheaf_error *err);
 /* Hands all whole records to the operating system. Plain files only. */
 sheaf_status sheaf__record_writer_flush(sheaf_record_writer *w, sheaf_error *err);
-/* Bytes buffered and not yet handed over. */
-size_t sheaf__record_writer_pending(const sheaf_record_writer *w);
 
 #endif

@@ -137,11 +137,6 @@ sheaf_status sheaf__record_writer_flush(sheaf_record_writer *w, sheaf_error *err
     return write_out(w, err);
 }
 
-size_t sheaf__record_writer_pending(const sheaf_record_writer *w)
-{
-    return w->used;
-}
-
 sheaf_status sheaf_record_writer_close(sheaf_record_writer *w, bool sync, sheaf_error *err)
 {
     if (!w)
