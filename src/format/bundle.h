@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SHEAF_FORMAT_BUNDLE_H
+#define SHEAF_FORMAT_BUNDLE_H
+
+/* Checkpoint bundles for the library: reading slices, writing one-file bundles, merging them. */
+
+#include "base/file.h"
+#include "format/bundle_index.h"
+#include "format/sidecar.h"
+
+#include <sheaf/bundle.h>
+
+#define SHEAF__BUNDLE_FILES 16 /* data files held open at once */
+
+struct sheaf__bundle_file {
+    struct sheaf__file *file; /* NULL: none */
+    int32_t shard;
+    uint64_t size;
+};
+
+struct sheaf_bundle {
+    char *prefix;
+    struct sheaf__bundle_index index;
+    size_t first; /* first item that is not a slice of another */
+    struct sheaf__bundle_file files[SHEAF__BUNDLE_FILES];
+    unsigned next_file;            /* the one to be closed when another is needed */
+    uint8_t *scratch;              /* SCRATCH bytes, made when needed */
+    struct sheaf__sidecar sidecar; /* zeroed if there is none that belongs to the index */
+};
+
+/* The item stored under `key`; NULL if there is none. */
+const struct sheaf__bundle_item *sheaf__bundle_find(const sheaf_bundle *b, const char *key);
+
+/* Reads a slice of a tensor (NULL: all of it) that is stored whole or in slices. One count, the
+ * caller's; NULL with err: as sheaf_bundle_read(), and SHEAF_ERR_INVALID_ARGUMENT if the slice is
+ * one of another shape. */
+sheaf_tensor *sheaf__bundle_read_slice(sheaf_bundle *b, const struct sheaf__bundle_item *item,
+                                       const struct sheaf__slice *slice, sheaf_error *err);
+/* The same into memory of the caller. Not for strings. On failure the memory may have been written
+ * to. */
+sheaf_status sheaf__bundle_read_into(sheaf_bundle *b, const struct sheaf__bundle_item *item,
+                                     const struct sheaf__slice *slice, void *out, sheaf_error *err);
+
+/* For the files beside this one that make up the reader (bundle_data.c, bundle_slices.c). */
+
+/* What takes the bytes of an item in order, after their checksum was extended: `first` is the
+ * number of the first element. NULL: nothing. */
+struct sheaf__bundle_sink {
+    void (*take)(void *user, const void *data, int64_t first, int64_t count);
+    void *user;
+    void *direct; /* if not NULL: the bytes go here and `take` is not called */
+};
+/* Reads the bytes of an item that is stored whole and is no string; verifies the checksum. */
+sheaf_status sheaf__bundle_stream(sheaf_bundle *b, const struct sheaf__bundle_item *item,
+                                  const struct sheaf__bundle_sink *sink, sheaf_error *err);
+/* Strings that are stored whole. */
+sheaf_tensor *sheaf__bundle_strings(sheaf_bundle *b, const struct sheaf__bundle_item *item,
+                                    sheaf_error *err);
+/* Checks that the item can be read as far as index and size of the data file tell. */
+sheaf_status sheaf__bundle_check_item(sheaf_bundle *b, const struct sheaf__bundle_item *item,
+                                      sheaf_error *err);
+/* An error about an item: data file and offset, "tensor K: …". */
+sheaf_status sheaf__bundle_fault(const sheaf_bundle *b, const struct sheaf__bundle_item *item,
+                                 sheaf_error *err, sheaf_status status, const char *format, ...)
+    SHEAF_PRINTF(5, 6) __attribute__((cold));
+
+/* The slices of an item as boxes and the items that hold them, in the order of the index entry;
+ * checked: none is missing, none overlaps another. Freed with sheaf__free(). */
+struct sheaf__bundle_piece {
+    struct sheaf__slice slice;
+    const struct sheaf__bundle_item *item;
+};
+sheaf_status sheaf__bundle_pieces(sheaf_bundle *b, const struct sheaf__bundle_item *item,
+                                  struct sheaf__bundle_piece **pieces, sheaf_error *err);
+
+/* Writing a one-file bundle. The data go to their file while tensors are added; nothing has its
+ * name before finish. */
+struct sheaf__bundle_writer;
+
+sheaf_status sheaf__bundle_writer_open(const char *prefix, struct sheaf__bundle_writer **writer,
+                                       sheaf_error *err);
+/* Adds tensor `key`, or the slice of it that `extents` spell in a tensor of shape `full` (NULL: the
+ * whole). A slice that covers everything is stored as the whole. SHEAF_ERR_INVALID_ARGUMENT: the
+ * key is empty, starts with a zero byte or was added before; another shape than the slice's. */
+sheaf_status sheaf__bundle_writer_add(struct sheaf__bundle_writer *w, const void *key,
+                                      size_t key_size, const sheaf_shape *full,
+                                      const struct sheaf__extent *extents,
+                                      const sheaf_tensor *tensor, sheaf_error *err);
+/* Makes data and index durable under their names and frees the writer, in any case. */
+sheaf_status sheaf__bundle_writer_finish(struct sheaf__bundle_writer *w, sheaf_error *err);
+/* Gives up: nothing is left. NULL is nothing. */
+void sheaf__bundle_writer_free(struct sheaf__bundle_writer *w);
+
+/* Merging one-file bundles into the checkpoint `prefix` (R8.29, R8.30). */
+struct sheaf__bundle_merge {
+    const char *prefix;
+    const char *const *parts; /* prefixes of the bundles, on the same file system */
+    size_t count;
+    /* Called with the index before it becomes visible; may be NULL. */
+    sheaf_status (*before)(void *user, const void *index, size_t size, sheaf_error *err);
+    void *user;
+};
+/* Renames the data files and puts the index in place last, so that the checkpoint that had this
+ * prefix stands until the new one does. The parts are used up; parts without tensors are dropped.
+ * SHEAF_ERR_INVALID_ARGUMENT: a tensor that two parts hold. On failure before the index is in place
+ * nothing is visible; data files may have been renamed. */
+sheaf_status sheaf__bundle_merge(const struct sheaf__bundle_merge *merge, sheaf_error *err);
+/* Deletes the files of a checkpoint, its index first. What is not there is no error. */
+sheaf_status sheaf__bundle_delete(const char *prefix, sheaf_error *err);
+
+#endif

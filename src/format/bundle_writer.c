@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "format/bundle.h"
+
+#include "base/crc32c.h"
+#include "base/error.h"
+#include "base/mem.h"
+#include "tensor/shape.h"
+#include "tensor/tensor.h"
+
+#include <string.h>
+
+#define CHUNK (1 << 20) /* small tensors are gathered up to it, large ones cut into it */
+
+struct sheaf__bundle_writer {
+    char *prefix;
+    struct sheaf__file *file; /* beside its place until it is committed */
+    uint64_t size;            /* of the data file so far, `pending` included */
+    uint8_t *pending;         /* CHUNK bytes; `filled` of them are not written yet */
+    size_t filled;
+    uint32_t crc; /* of the tensor being added */
+    struct sheaf__bundle_index index;
+};
+
+void sheaf__bundle_writer_free(struct sheaf__bundle_writer *w)
+{
+    if (!w)
+        return;
+    if (w->file)
+        (void)sheaf__file_close(w->file, NULL); /* drops it: it was not committed */
+    sheaf__bundle_index_free(&w->index);
+    sheaf__free(w->pending);
+    sheaf__free(w->prefix);
+    sheaf__free(w);
+}
+
+sheaf_status sheaf__bundle_writer_open(const char *prefix, struct sheaf__bundle_writer **writer,
+                                       sheaf_error *err)
+{
+    struct sheaf__bundle_writer *w = sheaf__calloc(1, sizeof(*w));
+    char *path = sheaf__bundle_data_path(prefix, 0, 1);
+    sheaf_status status = SHEAF_OK;
+    if (w) {
+        w->prefix = sheaf__strdup(prefix);
+        w->pending = sheaf__alloc_aligned(CHUNK);
+        w->index.shards = 1;
+    }
+    if (!w || !path || !w->prefix || !w->pending)
+        status = sheaf__no_memory(err, "writing a checkpoint");
+    else
+        status = sheaf__file_open(path, SHEAF__FILE_REPLACE, &w->file, err);
+    sheaf__free(path);
+    if (status < 0) {
+        sheaf__bundle_writer_free(w);
+        return status;
+    }
+    *writer = w;
+    return SHEAF_OK;
+}
+
+static sheaf_status flush(struct sheaf__bundle_writer *w, sheaf_error *err)
+{
+    size_t size = w->filled;
+    w->filled = 0;
+    return size ? sheaf__file_write(w->file, w->pending, size, err) : SHEAF_OK;
+}
+
+/* Appends bytes of the present tensor. What is checksummed is written while it is in the cache. */
+static sheaf_status put(struct sheaf__bundle_writer *w, const void *data, size_t size,
+                        sheaf_error *err)
+{
+    const uint8_t *bytes = data;
+    while (size) {
+        size_t part = size < CHUNK ? size : CHUNK;
+        w->crc = sheaf__crc32c_extend(w->crc, bytes, part);
+        if (part > CHUNK - w->filled)
+            SHEAF__TRY(flush(w, err));
+        if (part == CHUNK) {
+            SHEAF__TRY(sheaf__file_write(w->file, bytes, part, err));
+        } else {
+            memcpy(w->pending + w->filled, bytes, part);
+            w->filled += part;
+        }
+        w->size += part;
+        bytes += part;
+        size -= part;
+    }
+    return SHEAF_OK;
+}
+
+/* Writes bytes that enter the checksum in another form: it is left alone. */
+static sheaf_status put_unsummed(struct sheaf__bundle_writer *w, const void *data, size_t size,
+                                 sheaf_error *err)
+{
+    uint32_t crc = w->crc;
+    sheaf_status status = put(w, data, size, err);
+    w->crc = crc;
+    return status;
+}
+
+/* Lengths as varints, their masked checksum, the bytes; the checksums take a length as 4 bytes, or
+ * as 8 if it needs them. */
+static sheaf_status put_strings(struct sheaf__bundle_writer *w, const sheaf_bytes *strings,
+                                int64_t count, sheaf_error *err)
+{
+    uint32_t crc = 0;
+    for (int64_t i = 0; i < count; i++) {
+        uint8_t varint[10], fixed[8];
+        uint64_t length = strings[i].size;
+        size_t size = sheaf__varint_put(varint, length);
+        SHEAF__TRY(put_unsummed(w, varint, size, err));
+        sheaf__store64(fixed, length);
+        crc = sheaf__crc32c_extend(crc, fixed, length > UINT32_MAX ? 8 : 4);
+    }
+    uint8_t sum[4];
+    sheaf__store32(sum, sheaf__crc32c_mask(crc));
+    w->crc = crc;
+    SHEAF__TRY(put(w, sum, sizeof(sum), err));
+    for (int64_t i = 0; i < count; i++)
+        SHEAF__TRY(put(w, strings[i].data, strings[i].size, err));
+    return SHEAF_OK;
+}
+
+/* Writes the tensor under the (slice's) key. */
+static sheaf_status put_tensor(struct sheaf__bundle_writer *w, const void *key, size_t key_size,
+                               const sheaf_tensor *t, sheaf_error *err)
+{
+    sheaf_error fault = {0};
+    if (sheaf__bundle_index_added(&w->index, key, key_size))
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "tensor '%.*s' was added before",
+                            (int)(key_size > 100 ? 100 : key_size), (const char *)key);
+    const void *data = sheaf__tensor_host(t, &fault);
+    if (!data)
+        return sheaf__error_copy(err, &fault);
+    sheaf_dtype dtype = sheaf_tensor_dtype(t);
+    int64_t count = sheaf_tensor_elements(t);
+    uint64_t offset = w->size;
+    w->crc = 0;
+    if (dtype == SHEAF_STRING)
+        SHEAF__TRY(put_strings(w, data, count, err));
+    else
+        SHEAF__TRY(put(w, data, (size_t)count * sheaf_dtype_size(dtype), err));
+    struct sheaf__bundle_item *item = sheaf__bundle_index_add(&w->index, key, key_size);
+    if (!item)
+        return sheaf__no_memory(err, "the index of a checkpoint");
+    item->dtype = (uint32_t)dtype;
+    item->shape = sheaf_tensor_shape(t);
+    item->offset = offset;
+    item->size = w->size - offset;
+    item->crc = sheaf__crc32c_mask(w->crc);
+    return SHEAF_OK;
+}
+
+/* Notes one more slice in the entry of the whole tensor. */
+static sheaf_status note_slice(struct sheaf__bundle_writer *w, const void *key, size_t key_size,
+                               sheaf_shape full, const struct sheaf__extent *extents,
+                               sheaf_dtype dtype, sheaf_error *err)
+{
+    struct sheaf__bundle_item *item = sheaf__bundle_index_added(&w->index, key, key_size);
+    if (!item) {
+        item = sheaf__bundle_index_add(&w->index, key, key_size);
+        if (!item)
+            return sheaf__no_memory(err, "the index of a checkpoint");
+        item->dtype = (uint32_t)dtype;
+        item->shape = full;
+    }
+    if (!sheaf__bundle_item_append(item, extents, 1))
+        return sheaf__no_memory(err, "the index of a checkpoint");
+    return SHEAF_OK;
+}
+
+static sheaf_status add_slice(struct sheaf__bundle_writer *w, const void *key, size_t key_size,
+                              sheaf_shape full, const struct sheaf__extent *extents,
+                              const sheaf_tensor *t, sheaf_error *err)
+{
+    const struct sheaf__bundle_item *item = sheaf__bundle_index_added(&w->index, key, key_size);
+    if (item && (!item->slices || item->dtype != (uint32_t)sheaf_tensor_dtype(t) ||
+                 !sheaf_shape_equal(item->shape, full)))
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                            "a slice of tensor '%.*s' was added that was added before in another "
+                            "form",
+                            (int)(key_size > 100 ? 100 : key_size), (const char *)key);
+    struct sheaf__buf slice_key = {0};
+    sheaf__slice_key(&slice_key, key, key_size, extents, full.rank);
+    sheaf_status status = sheaf__buf_check(&slice_key, "the key of a slice", err);
+    if (status >= 0)
+        status = put_tensor(w, slice_key.data, slice_key.size, t, err);
+    sheaf__buf_free(&slice_key);
+    SHEAF__TRY(status);
+    return note_slice(w, key, key_size, full, extents, sheaf_tensor_dtype(t), err);
+}
+
+sheaf_status sheaf__bundle_writer_add(struct sheaf__bundle_writer *w, const void *key,
+                                      size_t key_size, const sheaf_shape *full,
+                                      const struct sheaf__extent *extents,
+                                      const sheaf_tensor *tensor, sheaf_error *err)
+{
+    SHEAF__TRY(sheaf_tensor_status(tensor, err));
+    if (key_size == 0 || sheaf__bundle_is_slice_key(key, key_size))
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                            "a tensor's key is empty or starts with a zero byte");
+    if (!full)
+        return put_tensor(w, key, key_size, tensor, err);
+    struct sheaf__slice slice;
+    sheaf_shape shape = sheaf_tensor_shape(tensor);
+    if (!sheaf__slice_from(*full, extents, &slice) || !sheaf_shape_equal(slice.shape, shape))
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                            "a slice of shape %s does not fit where it shall lie in tensor '%.*s' "
+                            "of shape %s",
+                            SHEAF__SHAPE_TEXT(shape), (int)(key_size > 100 ? 100 : key_size),
+                            (const char *)key, SHEAF__SHAPE_TEXT(*full));
+    if (sheaf__slice_is_all(&slice))
+        return put_tensor(w, key, key_size, tensor, err);
+    return add_slice(w, key, key_size, *full, extents, tensor, err);
+}
+
+/* Puts data and index in their places. */
+static sheaf_status commit(struct sheaf__bundle_writer *w, const struct sheaf__buf *index,
+                           sheaf_error *err)
+{
+    sheaf_status status = sheaf__file_commit(w->file, err);
+    w->file = NULL;
+    SHEAF__TRY(status);
+    char *path = sheaf__bundle_index_path(w->prefix);
+    status = path ? sheaf__file_replace(path, index->data, index->size, err)
+                  : sheaf__no_memory(err, "the name of a file");
+    sheaf__free(path);
+    if (status < 0)
+        (void)sheaf__bundle_delete(w->prefix, NULL);
+    return status;
+}
+
+sheaf_status sheaf__bundle_writer_finish(struct sheaf__bundle_writer *w, sheaf_error *err)
+{
+    struct sheaf__table_writer table;
+    sheaf__table_begin(&table);
+    sheaf_status status = flush(w, err);
+    if (status >= 0)
+        status = sheaf__bundle_index_write(&w->index, &table, err);
+    if (status >= 0)
+        status = commit(w, &table.file, err);
+    sheaf__table_writer_free(&table);
+    sheaf__bundle_writer_free(w);
+    return status;
+}

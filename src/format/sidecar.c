@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "format/sidecar.h"
+
+#include "base/array.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#define SIZE_LIMIT (16 << 20)
+
+char *sheaf__sidecar_path(const char *prefix)
+{
+    return sheaf__printf("%s.sheaf", prefix);
+}
+
+void sheaf__sidecar_free(struct sheaf__sidecar *s)
+{
+    sheaf__free(s->description);
+    sheaf__free(s->run_id);
+    for (size_t i = 0; i < s->note_count; i++) {
+        sheaf__free(s->notes[i].task);
+        sheaf__free(s->notes[i].text);
+    }
+    sheaf__free(s->notes);
+    *s = (struct sheaf__sidecar){0};
+}
+
+bool sheaf__sidecar_add(struct sheaf__sidecar *s, const char *task, const char *text)
+{
+    struct sheaf__sidecar_note note = {sheaf__strdup(task), sheaf__strdup(text)};
+    if (!note.task || !note.text ||
+        !sheaf__array_reserve(&s->notes, &s->note_capacity, s->note_count + 1, sizeof(note))) {
+        sheaf__free(note.task);
+        sheaf__free(note.text);
+        return false;
+    }
+    s->notes[s->note_count++] = note;
+    return true;
+}
+
+const char *sheaf__sidecar_note(const struct sheaf__sidecar *s, const char *task)
+{
+    for (size_t i = 0; i < s->note_count; i++) {
+        if (!strcmp(s->notes[i].task, task))
+            return s->notes[i].text;
+    }
+    return NULL;
+}
+
+static void put_text(struct sheaf__str *out, const char *name, const char *text)
+{
+    sheaf__str_printf(out, ",\n  \"%s\": \"", name);
+    sheaf__str_json(out, text, strlen(text));
+    sheaf__str_char(out, '"');
+}
+
+sheaf_status sheaf__sidecar_write(const char *prefix, uint32_t index_crc,
+                                  const struct sheaf__sidecar *s, sheaf_error *err)
+{
+    struct sheaf__str out = {0};
+    sheaf__str_printf(&out, "{\n  \"index_crc32c\": \"%08x\"", index_crc);
+    if (s->description)
+        put_text(&out, "description", s->description);
+    if (s->run_id && *s->run_id)
+        put_text(&out, "run_id", s->run_id);
+    sheaf__str_printf(&out, ",\n  \"last\": %s,\n  \"notes\": {", s->last ? "true" : "false");
+    for (size_t i = 0; i < s->note_count; i++) {
+        sheaf__str_add(&out, i ? ",\n    \"" : "\n    \"");
+        sheaf__str_json(&out, s->notes[i].task, strlen(s->notes[i].task));
+        sheaf__str_add(&out, "\": \"");
+        sheaf__str_json(&out, s->notes[i].text, strlen(s->notes[i].text));
+        sheaf__str_char(&out, '"');
+    }
+    sheaf__str_add(&out, s->note_count ? "\n  }\n}\n" : "}\n}\n");
+    char *path = sheaf__sidecar_path(prefix);
+    sheaf_status status = out.failed || !path
+                              ? sheaf__no_memory(err, "the description of a checkpoint")
+                              : sheaf__file_replace(path, out.text, out.size, err);
+    sheaf__free(path);
+    sheaf__str_free(&out);
+    return status;
+}
+
+/* Copies a text member if there is one; false: no memory. */
+static bool take_text(const json_t *root, const char *name, char **text)
+{
+    const char *value = json_string_value(json_object_get(root, name));
+    *text = value ? sheaf__strdup(value) : NULL;
+    return !value || *text;
+}
+
+static bool take_notes(const json_t *root, struct sheaf__sidecar *s)
+{
+    const char *task;
+    json_t *value, *notes = json_object_get(root, "notes");
+    json_object_foreach(notes, task, value)
+    {
+        if (json_is_string(value) && !sheaf__sidecar_add(s, task, json_string_value(value)))
+            return false;
+    }
+    return true;
+}
+
+static bool take_all(const json_t *root, uint32_t index_crc, struct sheaf__sidecar *s)
+{
+    char crc[9];
+    snprintf(crc, sizeof(crc), "%08x", index_crc);
+    const char *stored = json_string_value(json_object_get(root, "index_crc32c"));
+    if (!stored || strcmp(stored, crc) != 0)
+        return true;
+    s->last = json_is_true(json_object_get(root, "last"));
+    return take_text(root, "description", &s->description) &&
+           take_text(root, "run_id", &s->run_id) && take_notes(root, s);
+}
+
+sheaf_status sheaf__sidecar_read(const char *prefix, uint32_t index_crc, struct sheaf__sidecar *s,
+                                 sheaf_error *err)
+{
+    *s = (struct sheaf__sidecar){0};
+    char *path = sheaf__sidecar_path(prefix), *text = NULL;
+    size_t size = 0;
+    if (!path)
+        return sheaf__no_memory(err, "the name of a file");
+    sheaf_status status = sheaf__file_read_all(path, SIZE_LIMIT, &text, &size, NULL);
+    sheaf__free(path);
+    if (status < 0)
+        return SHEAF_OK;
+    json_t *root = json_loadb(text, size, 0, NULL);
+    sheaf__free(text);
+    bool room = take_all(root, index_crc, s);
+    json_decref(root);
+    if (!room) {
+        sheaf__sidecar_free(s);
+        return sheaf__no_memory(err, "the description of a checkpoint");
+    }
+    return SHEAF_OK;
+}

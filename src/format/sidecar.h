@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SHEAF_FORMAT_SIDECAR_H
+#define SHEAF_FORMAT_SIDECAR_H
+
+/* What stands beside a checkpoint in `<prefix>.sheaf`, a JSON object: who sharded it, in which run,
+ * whether it was the last one. TensorFlow does not look at it. It is put in place before the index
+ * and carries the checksum of the index it belongs to, so that one left behind by a save that did
+ * not finish is not taken for that of the checkpoint before. */
+
+#include <sheaf/status.h>
+
+struct sheaf__sidecar_note {
+    char *task; /* "/job:ps/replica:0/task:0" */
+    char *text;
+};
+
+struct sheaf__sidecar {
+    char *description; /* of the sharding policy; NULL: not known */
+    char *run_id;      /* NULL or "": none */
+    bool last;         /* the save that ended the run */
+    struct sheaf__sidecar_note *notes;
+    size_t note_count, note_capacity;
+};
+
+/* Reads the sidecar of checkpoint `prefix` whose index has the CRC-32C `index_crc`. None, or one
+ * that belongs to another index or does not parse, gives a zeroed one; only running out of memory
+ * is an error. */
+sheaf_status sheaf__sidecar_read(const char *prefix, uint32_t index_crc, struct sheaf__sidecar *s,
+                                 sheaf_error *err);
+/* Puts it in place, durably. */
+sheaf_status sheaf__sidecar_write(const char *prefix, uint32_t index_crc,
+                                  const struct sheaf__sidecar *s, sheaf_error *err);
+/* Adds a copy of a note. False: no memory. */
+bool sheaf__sidecar_add(struct sheaf__sidecar *s, const char *task, const char *text);
+/* The note of a task, or NULL. */
+const char *sheaf__sidecar_note(const struct sheaf__sidecar *s, const char *task);
+void sheaf__sidecar_free(struct sheaf__sidecar *s);
+/* "<prefix>.sheaf" in new memory; NULL: no memory. */
+char *sheaf__sidecar_path(const char *prefix);
+
+#endif
