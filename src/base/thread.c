@@ -234,6 +234,12 @@ sheaf_status sheaf__thread_start(const char *name, sheaf__thread_fn fn, void *us
     return SHEAF_OK;
 }
 
+void sheaf__thread_reap(struct sheaf__thread *thread)
+{
+    pthread_join(thread->handle, NULL);
+    sheaf__free(thread);
+}
+
 sheaf_status sheaf__thread_join(struct sheaf__thread *thread, int64_t deadline, sheaf_error *err)
 {
     if (!thread)
@@ -244,7 +250,6 @@ sheaf_status sheaf__thread_join(struct sheaf__thread *thread, int64_t deadline, 
             return sheaf__error(err, SHEAF_ERR_DEADLINE, "thread %s has not ended in time",
                                 thread->name);
     }
-    pthread_join(thread->handle, NULL);
-    sheaf__free(thread);
+    sheaf__thread_reap(thread);
     return SHEAF_OK;
 }

@@ -74,6 +74,8 @@ sheaf_status sheaf__thread_start(const char *name, sheaf__thread_fn fn, void *us
  * caller's, who may join again. No token: joining is what teardown does after cancelling. NULL is
  * nothing. */
 sheaf_status sheaf__thread_join(struct sheaf__thread *thread, int64_t deadline, sheaf_error *err);
+/* The same for sheaf__sim_run, whose threads may end without being done. */
+void sheaf__thread_reap(struct sheaf__thread *thread);
 /* Number of the calling thread, > 0, never used twice in a process. */
 uint64_t sheaf__thread_id(void);
 /* Lets the calling thread run on the given cores only. Best effort. */

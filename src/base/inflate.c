@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/inflate.h"
+
+#include "base/error.h"
+#include "base/mem.h"
+
+#include <inttypes.h>
+#include <isa-l/igzip_lib.h>
+
+/* ISA-L's windows are 32 bits wide, and its pointers have no const though it only reads. */
+static uint32_t window(size_t size)
+{
+    return size < UINT32_MAX ? (uint32_t)size : UINT32_MAX;
+}
+
+static uint8_t *readable(const uint8_t *data)
+{
+    return (uint8_t *)(uintptr_t)data;
+}
+
+/* ---- decompression ---- */
+
+struct sheaf__inflate {
+    struct inflate_state state;
+    enum sheaf__zip kind;
+    uint64_t consumed; /* compressed bytes so far */
+    bool between;      /* no member is open */
+};
+
+static void start_member(struct sheaf__inflate *z)
+{
+    isal_inflate_init(&z->state);
+    z->state.crc_flag = z->kind == SHEAF__ZIP_GZIP ? ISAL_GZIP : ISAL_ZLIB;
+    z->between = true;
+}
+
+sheaf_status sheaf__inflate_new(enum sheaf__zip kind, struct sheaf__inflate **z, sheaf_error *err)
+{
+    struct sheaf__inflate *made = sheaf__alloc(sizeof(*made));
+    if (!made)
+        return sheaf__no_memory(err, "decompression");
+    made->kind = kind;
+    sheaf__inflate_reset(made);
+    *z = made;
+    return SHEAF_OK;
+}
+
+void sheaf__inflate_free(struct sheaf__inflate *z)
+{
+    sheaf__free(z);
+}
+
+void sheaf__inflate_reset(struct sheaf__inflate *z)
+{
+    z->consumed = 0;
+    start_member(z);
+}
+
+bool sheaf__inflate_at_end(const struct sheaf__inflate *z)
+{
+    return z->between;
+}
+
+static sheaf_status bad_data(const struct sheaf__inflate *z, int code, sheaf_error *err)
+{
+    const char *name = z->kind == SHEAF__ZIP_GZIP ? "gzip" : "zlib";
+    const char *what = "the data are damaged";
+    if (code == ISAL_INVALID_WRAPPER)
+        what = "the header is none";
+    else if (code == ISAL_UNSUPPORTED_METHOD)
+        what = "the header names an unknown method";
+    else if (code == ISAL_INCORRECT_CHECKSUM)
+        what = "the checksum does not fit the data";
+    else if (code == ISAL_NEED_DICT)
+        what = "the stream needs a preset dictionary";
+    struct sheaf__place where = {NULL, SHEAF__UNKNOWN, z->consumed};
+    return sheaf__error_at(err, SHEAF_ERR_DATA_LOSS, &where,
+                           "bad %s stream: %s, near compressed byte %" PRIu64, name, what,
+                           z->consumed);
+}
+
+sheaf_status sheaf__inflate_next(struct sheaf__inflate *z, struct sheaf__zip_io *io,
+                                 sheaf_error *err)
+{
+    struct inflate_state *s = &z->state;
+    for (;;) {
+        if (z->between && io->in_size == 0)
+            return SHEAF_END;
+        z->between = false;
+        uint32_t in = window(io->in_size);
+        uint32_t out = window(io->out_size);
+        s->next_in = readable(io->in);
+        s->avail_in = in;
+        s->next_out = io->out;
+        s->avail_out = out;
+        int code = isal_inflate(s);
+        z->consumed += in - s->avail_in;
+        io->in += in - s->avail_in;
+        io->in_size -= in - s->avail_in;
+        io->out += out - s->avail_out;
+        io->out_size -= out - s->avail_out;
+        if (code != ISAL_DECOMP_OK && code != ISAL_END_INPUT)
+            return bad_data(z, code, err);
+        if (s->block_state == ISAL_BLOCK_FINISH)
+            start_member(z);
+        else if (io->out_size == 0 || io->in_size == 0)
+            return SHEAF_OK;
+    }
+}
+
+/* ---- compression ---- */
+
+struct sheaf__deflate {
+    struct isal_zstream stream;
+    uint8_t *level_buffer;
+};
+
+sheaf_status sheaf__deflate_new(enum sheaf__zip kind, int level, struct sheaf__deflate **z,
+                                sheaf_error *err)
+{
+    static const uint32_t sizes[] = {ISAL_DEF_LVL0_DEFAULT, ISAL_DEF_LVL1_DEFAULT,
+                                     ISAL_DEF_LVL2_DEFAULT, ISAL_DEF_LVL3_DEFAULT};
+    if (level < 0 || level > 3)
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                            "compression level %d, expected 0 to 3", level);
+    struct sheaf__deflate *made = sheaf__alloc(sizeof(*made));
+    uint8_t *buffer = sheaf__alloc(sizes[level]);
+    if (!made || !buffer) {
+        sheaf__free(made);
+        sheaf__free(buffer);
+        return sheaf__no_memory(err, "compression");
+    }
+    isal_deflate_init(&made->stream);
+    made->stream.level = (uint32_t)level;
+    made->stream.level_buf = buffer;
+    made->stream.level_buf_size = sizes[level];
+    made->stream.gzip_flag = kind == SHEAF__ZIP_GZIP ? IGZIP_GZIP : IGZIP_ZLIB;
+    made->level_buffer = buffer;
+    *z = made;
+    return SHEAF_OK;
+}
+
+void sheaf__deflate_free(struct sheaf__deflate *z)
+{
+    if (!z)
+        return;
+    sheaf__free(z->level_buffer);
+    sheaf__free(z);
+}
+
+sheaf_status sheaf__deflate_next(struct sheaf__deflate *z, struct sheaf__zip_io *io, bool finish,
+                                 sheaf_error *err)
+{
+    struct isal_zstream *s = &z->stream;
+    for (;;) {
+        uint32_t in = window(io->in_size);
+        uint32_t out = window(io->out_size);
+        s->next_in = readable(io->in);
+        s->avail_in = in;
+        s->next_out = io->out;
+        s->avail_out = out;
+        s->end_of_stream = finish && in == io->in_size;
+        int code = isal_deflate(s);
+        io->in += in - s->avail_in;
+        io->in_size -= in - s->avail_in;
+        io->out += out - s->avail_out;
+        io->out_size -= out - s->avail_out;
+        if (code != COMP_OK)
+            return sheaf__error(err, SHEAF_ERR_INTERNAL, "compression failed with code %d", code);
+        if (s->internal_state.state == ZSTATE_END)
+            return SHEAF_END;
+        if (io->out_size == 0 || (io->in_size == 0 && !finish))
+            return SHEAF_OK;
+    }
+}
