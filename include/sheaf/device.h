@@ -30,7 +30,8 @@ SHEAF_API int sheaf_devices_count(void);
 SHEAF_API sheaf_status sheaf_devices_get(int i, sheaf_device *device);
 
 /** Runs the block's operations on device `name` ("CPU:1"): `SHEAF_DEVICE("CPU:1") { … }`. Inside a strategy's scope it
- *  decides where operations run, never where variables live (S13). An unknown name fails the first operation. */
+ *  decides where operations run, never where variables live (S13). An unknown name fails the first operation;
+ *  NULL leaves the devices of the blocks around it. */
 #define SHEAF_DEVICE(name)                                                                         \
     for (sheaf_device_scope sheaf_device_here __attribute__((cleanup(sheaf_device_scope_leave))) = \
              {0};                                                                                  \
@@ -39,6 +40,7 @@ SHEAF_API sheaf_status sheaf_devices_get(int i, sheaf_device *device);
 /** State of SHEAF_DEVICE. */
 typedef struct sheaf_device_scope {
     struct sheaf_device_scope *parent;
+    const char *name; /**< borrowed for the block */
     int32_t device;
     int32_t open;
 } sheaf_device_scope;

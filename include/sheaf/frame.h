@@ -28,7 +28,7 @@ typedef struct sheaf_frame {
 SHEAF_API void sheaf_frame_open(sheaf_frame *frame);
 /** Closes it and every frame opened inside it; no-op for a closed one. */
 SHEAF_API void sheaf_frame_close(sheaf_frame *frame);
-/** Releases what the innermost frame of the thread holds, without closing it. */
+/** Releases what the innermost frame of the thread holds, its first error included, without closing it. */
 SHEAF_API void sheaf_frame_clear(void);
 /** First error of a builder in the innermost frame since it was opened: SHEAF_OK or its status, copied to `err`. */
 SHEAF_API sheaf_status sheaf_frame_status(sheaf_error *err);

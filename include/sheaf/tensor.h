@@ -100,7 +100,7 @@ typedef struct sheaf_tensor sheaf_tensor;
 SHEAF_API sheaf_tensor *sheaf_tensor_new(sheaf_dtype dtype, sheaf_shape shape, const void *data);
 
 /** A tensor over the caller's memory, not copied. `release(data, user)` runs once when the last count is gone, on the
- *  thread that drops it; NULL: the memory outlives the tensor. `data` is aligned to the element. */
+ *  thread that drops it, at once if the tensor is failed; NULL: the memory outlives the tensor. `data` is aligned to the element. */
 SHEAF_API sheaf_tensor *sheaf_tensor_wrap(sheaf_dtype dtype, sheaf_shape shape, const void *data,
                                           void (*release)(void *data, void *user), void *user);
 

@@ -12,17 +12,17 @@
 struct sheaf__device;
 struct sheaf__owners;
 
-/** 64 bytes; pooled storage follows right behind, so that a buffer is one block. */
+/** Bytes of the struct; pooled storage follows behind so many. */
+#define SHEAF__BUFFER_HEAD 64
+
+/** Pooled storage follows right behind, so that a buffer is one block. */
 struct sheaf__buffer {
     struct sheaf__object object; /**< counted: sheaf__ref(), sheaf__unref() */
     void *data; /**< in the device's memory; 64-byte aligned unless it is foreign */
     size_t size;
     struct sheaf__device *device;            /**< never NULL */
     void (*release)(void *data, void *user); /**< of foreign memory; NULL: none, or pooled */
-    union {
-        void *user;      /**< for release */
-        size_t capacity; /**< of the pooled block */
-    };
+    void *user;                              /**< for release */
     struct sheaf__owners *owners; /**< what else must live as long: sheaf__buffer_keep() */
 };
 
@@ -32,6 +32,10 @@ struct sheaf__buffer {
 struct sheaf__buffer *sheaf__buffer_new(struct sheaf__device *device, size_t size,
                                         sheaf_error *err);
 
+/** The same in host memory, for the device classes whose memory that is. */
+struct sheaf__buffer *sheaf__buffer_host(struct sheaf__device *device, size_t size,
+                                         sheaf_error *err);
+
 /** A buffer over host memory that is not ours. `release` (NULL: none) runs once when the last count
  * is gone, on the thread that drops it; at once if this fails. */
 struct sheaf__buffer *sheaf__buffer_wrap(void *data, size_t size,
@@ -39,9 +43,12 @@ struct sheaf__buffer *sheaf__buffer_wrap(void *data, size_t size,
                                          sheaf_error *err);
 
 /** Takes a count of `object` (a buffer, a mapped file: anything that starts with struct
- * sheaf__object) that is given back when the buffer goes. The same object is kept once. Only before
- * the buffer is shared. */
+ * sheaf__object) that is given back when the buffer goes. Repeats that follow closely are kept
+ * once. Only before the buffer is shared. */
 sheaf_status sheaf__buffer_keep(struct sheaf__buffer *buffer, void *object, sheaf_error *err);
+/** Keeps everything that `from` keeps, too. */
+sheaf_status sheaf__buffer_keep_like(struct sheaf__buffer *buffer, const struct sheaf__buffer *from,
+                                     sheaf_error *err);
 
 /** True if the caller's count is the only one: it may write. */
 static inline bool sheaf__buffer_unique(const struct sheaf__buffer *buffer)

@@ -36,7 +36,7 @@ struct sheaf__device_class {
     const void *collective;
 };
 
-/** A logical device. Lives as long as its context; immutable but for the lazily started pool. */
+/** A logical device. Lives as long as its context; immutable but for what starts lazily. */
 struct sheaf__device {
     const struct sheaf__device_class *cls;
     struct sheaf_device info; /**< name, type, index, threads */
@@ -45,8 +45,8 @@ struct sheaf__device {
     struct sheaf__devices *table;
     const int *cpus;  /**< cores its threads run on: options of sheaf__thread_start() */
     size_t cpu_count; /**< 0: anywhere */
-    struct sheaf__pool *pool;
-    _Atomic int pool_state;
+    struct sheaf__pool *_Atomic pool;
+    _Atomic bool pool_ready;
 };
 
 /** Device where operations of the calling thread run: the innermost SHEAF_DEVICE, else the thread's

@@ -20,8 +20,7 @@ struct sheaf_element {
     struct sheaf__heap *heap;
     size_t count;
     size_t capacity;
-    size_t item_bytes; /**< of a block of its own; 0: `inside` */
-    char pattern;      /**< '{', '(', '['; 0: by the names */
+    char pattern; /**< '{', '(', '['; 0: by the names */
     struct sheaf__element_item *items;
     struct sheaf__element_item inside[4];
 };

@@ -37,6 +37,5 @@ float sheaf__float16_to_float(uint16_t value);
 uint16_t sheaf__float16_of_float(float value);
 /** From double in one rounding. */
 uint16_t sheaf__float16_of_double(double value);
-uint16_t sheaf__bfloat16_of_double(double value);
 
 #endif

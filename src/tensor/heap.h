@@ -14,15 +14,14 @@ struct sheaf__heap;
 
 /** Heap of the current context. NULL only without memory. Cheap: cached per thread. */
 struct sheaf__heap *sheaf__heap_current(sheaf_error *err);
-/** The context it belongs to. */
-sheaf_context *sheaf__heap_context(const struct sheaf__heap *heap);
 
-/** At least `size` bytes at a multiple of 64, not cleared; `*capacity` is what it holds and what
- * must be given back with it. NULL without memory. */
-void *sheaf__heap_alloc(struct sheaf__heap *heap, size_t size, size_t *capacity);
-/** Gives a block back: the next allocation of its class gets the block freed last. NULL is nothing.
- */
-void sheaf__heap_free(struct sheaf__heap *heap, void *block, size_t capacity);
+/** At least `size` bytes at a multiple of 64, not cleared. NULL without memory. */
+void *sheaf__heap_alloc(struct sheaf__heap *heap, size_t size);
+/** Gives a block back, with the size it was asked with: the next allocation of its class gets the
+ * block freed last. NULL is nothing. */
+void sheaf__heap_free(struct sheaf__heap *heap, void *block, size_t size);
+/** What a block asked with `size` really holds. */
+size_t sheaf__heap_room(size_t size);
 
 /** What the heap holds now. */
 struct sheaf__heap_stats {
@@ -38,5 +37,9 @@ struct sheaf__heap_stats sheaf__heap_stats(struct sheaf__heap *heap);
 void sheaf__heap_set_keep(struct sheaf__heap *heap, uint64_t bytes);
 /** Gives waiting blocks to the system, the largest first, until at most `keep` bytes wait. */
 void sheaf__heap_trim(struct sheaf__heap *heap, uint64_t keep);
+
+/** For world.c. */
+struct sheaf__heap *sheaf__heap_new(sheaf_error *err);
+void sheaf__heap_delete(struct sheaf__heap *heap);
 
 #endif

@@ -10,8 +10,8 @@
 /** One more than the largest dtype number: tables by dtype. */
 #define SHEAF__DTYPES 34
 
-/** "(4, 1)" in an error message: `SHEAF__SHAPE_TEXT(shape)` lives to the end of the enclosing
- * block. */
+/** "(4, 1)" in an error message: `SHEAF__SHAPE_TEXT(shape)` lives to the end of the full
+ * expression. */
 struct sheaf__shape_text {
     char text[160];
 };

@@ -36,7 +36,6 @@ struct sheaf_tensor {
     uint8_t layout;  /**< enum sheaf__layout */
     bool plain;      /**< R4.17: a number, not a tensor in TensorFlow */
     bool contiguous; /**< strides are row-major without gaps */
-    bool immortal;   /**< the one failed tensor for "no memory" */
     sheaf_shape shape;
     int64_t strides[SHEAF_MAX_RANK]; /**< of DENSE, in elements; may be 0 (broadcast) or negative */
     struct sheaf__buffer *buffer;    /**< of DENSE with elements or room; else NULL */
@@ -74,6 +73,12 @@ sheaf_tensor *sheaf__tensor_view(sheaf_tensor *t, sheaf_shape shape, const int64
 /** The same tensor under another header, of its own plain flag and tape hook. */
 sheaf_tensor *sheaf__tensor_alias(sheaf_tensor *t, sheaf_error *err);
 
+/** Rows [begin, end) of axis 0, as sheaf_tensor_rows(): a view of the elements of any layout but
+ * ROWS. */
+sheaf_tensor *sheaf__tensor_slice(sheaf_tensor *t, int64_t begin, int64_t end, sheaf_error *err);
+/** A copy on `device`, an alias if it is there already. */
+sheaf_tensor *sheaf__tensor_to(sheaf_tensor *t, struct sheaf__device *device, sheaf_error *err);
+
 /** Other layouts; take counts of the parts, whose shapes and dtypes are checked. */
 sheaf_tensor *sheaf__tensor_sparse(sheaf_tensor *indices, sheaf_tensor *values, sheaf_shape shape,
                                    sheaf_error *err);
@@ -81,6 +86,12 @@ sheaf_tensor *sheaf__tensor_ragged(sheaf_tensor *values, sheaf_tensor *row_split
                                    sheaf_error *err);
 sheaf_tensor *sheaf__tensor_rows(sheaf_tensor *indices, sheaf_tensor *values, sheaf_shape shape,
                                  sheaf_error *err);
+
+/** A header of another layout than DENSE over two parts, unchecked: what the three above are made
+ * of. */
+sheaf_tensor *sheaf__tensor_compose(enum sheaf__layout layout, sheaf_tensor *first,
+                                    sheaf_tensor *second, sheaf_dtype dtype, sheaf_shape shape,
+                                    sheaf_error *err);
 
 /* ---- handing out ---- */
 
