@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "optim/optimizer.h"
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "optim/schedule.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Sets of rules and families. */
+#define SGD     (1u << SHEAF__RULE_SGD)
+#define ADAM    (1u << SHEAF__RULE_ADAM)
+#define ADAGRAD (1u << SHEAF__RULE_ADAGRAD)
+#define RMSPROP (1u << SHEAF__RULE_RMSPROP)
+#define FTRL    (1u << SHEAF__RULE_FTRL)
+#define EVERY   (SGD | ADAM | ADAGRAD | RMSPROP | FTRL)
+#define KERAS3  (1u << SHEAF_OPTIMIZER_KERAS3)
+#define LEGACY  (1u << SHEAF_OPTIMIZER_LEGACY)
+#define V1      (1u << SHEAF_OPTIMIZER_V1)
+#define ALL     (KERAS3 | LEGACY | V1)
+
+/* What an option may be. */
+enum range {
+    ANY_BOOL,
+    POSITIVE,
+    AT_LEAST_0,
+    AT_MOST_0,
+    FRACTION /* 0 <= x < 1 */,
+    UNIT /* 0..1 */
+};
+
+/* Every option that is a number or a flag: which rules and families know it, and its range. */
+#define OPTION(field, range, rules, families)                                    \
+    {                                                                            \
+#field, offsetof(sheaf_optimizer_options, field), range, rules, families \
+    }
+static const struct option {
+    const char *name;
+    size_t offset;
+    enum range range;
+    unsigned rules;
+    unsigned families;
+} options_table[] = {
+    OPTION(learning_rate, POSITIVE, EVERY, ALL),
+    OPTION(momentum, UNIT, SGD | RMSPROP, ALL),
+    OPTION(nesterov, ANY_BOOL, SGD, ALL),
+    OPTION(beta1, FRACTION, ADAM, ALL),
+    OPTION(beta2, FRACTION, ADAM, ALL),
+    OPTION(has_beta1, ANY_BOOL, ADAM, ALL),
+    OPTION(has_beta2, ANY_BOOL, ADAM, ALL),
+    OPTION(epsilon, AT_LEAST_0, ADAM | ADAGRAD | RMSPROP, ALL),
+    OPTION(has_epsilon, ANY_BOOL, ADAM | ADAGRAD | RMSPROP, ALL),
+    OPTION(amsgrad, ANY_BOOL, ADAM, KERAS3 | LEGACY),
+    OPTION(initial_accumulator, AT_LEAST_0, ADAGRAD | FTRL, ALL),
+    OPTION(has_initial_accumulator, ANY_BOOL, ADAGRAD | FTRL, ALL),
+    OPTION(rho, FRACTION, RMSPROP, ALL),
+    OPTION(centered, ANY_BOOL, RMSPROP, ALL),
+    OPTION(l1, AT_LEAST_0, FTRL, ALL),
+    OPTION(l2, AT_LEAST_0, FTRL, ALL),
+    OPTION(l2_shrinkage, AT_LEAST_0, FTRL, ALL),
+    OPTION(beta, AT_LEAST_0, FTRL, ALL),
+    OPTION(learning_rate_power, AT_MOST_0, FTRL, ALL),
+    OPTION(decay, AT_LEAST_0, EVERY, LEGACY),
+    OPTION(weight_decay, AT_LEAST_0, EVERY, KERAS3),
+    OPTION(clipvalue, POSITIVE, EVERY, KERAS3 | LEGACY),
+    OPTION(clipnorm, POSITIVE, EVERY, KERAS3 | LEGACY),
+    OPTION(global_clipnorm, POSITIVE, EVERY, KERAS3 | LEGACY),
+    OPTION(keras3_sparse, ANY_BOOL, EVERY, KERAS3),
+};
+
+static const char *const rule_names[] = {"", "sgd", "adam", "adagrad", "rmsprop", "ftrl"};
+static const char *const class_names[] = {"", "SGD", "Adam", "Adagrad", "RMSprop", "Ftrl"};
+static const char *const family_names[] = {"keras3", "legacy", "v1"};
+
+static double value_of(const sheaf_optimizer_options *o, const struct option *option)
+{
+    const char *at = (const char *)o + option->offset;
+    double number;
+    if (option->range == ANY_BOOL)
+        return *(const bool *)at;
+    memcpy(&number, at, sizeof(number));
+    return number;
+}
+
+/* What was expected of a value that does not fit, NULL if it does. 0 always fits: not given. */
+static const char *misfit(enum range range, double v)
+{
+    if (range == ANY_BOOL || v == 0)
+        return NULL;
+    if (!isfinite(v))
+        return "a finite number";
+    switch (range) {
+    case POSITIVE:
+    case AT_LEAST_0:
+        return v > 0 ? NULL : "0 or more";
+    case AT_MOST_0:
+        return v < 0 ? NULL : "0 or less";
+    case FRACTION:
+        return v > 0 && v < 1 ? NULL : "0 or more and less than 1";
+    case UNIT:
+        return v > 0 && v <= 1 ? NULL : "0 to 1";
+    case ANY_BOOL:
+        break;
+    }
+    return NULL;
+}
+
+static sheaf_status check_options(const sheaf_optimizer_options *o, enum sheaf__rule rule,
+                                  sheaf_error *err)
+{
+    const char *name = rule_names[rule];
+    if ((unsigned)o->family > SHEAF_OPTIMIZER_V1)
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                            "%s: family is %d, expected 0 to %d (sheaf_optimizer_family)", name,
+                            (int)o->family, SHEAF_OPTIMIZER_V1);
+    for (size_t i = 0; i < sizeof(options_table) / sizeof(options_table[0]); i++) {
+        const struct option *option = &options_table[i];
+        double v = value_of(o, option);
+        if (v == 0)
+            continue;
+        if (!(option->rules & 1u << rule) || !(option->families & 1u << o->family))
+            return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "%s knows no %s in family %s",
+                                name, option->name, family_names[o->family]);
+        const char *expected = misfit(option->range, v);
+        if (expected)
+            return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "%s: %s is %g, expected %s", name,
+                                option->name, v, expected);
+    }
+    if ((o->clipvalue > 0) + (o->clipnorm > 0) + (o->global_clipnorm > 0) > 1)
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                            "%s: found more than one of clipvalue, clipnorm and global_clipnorm",
+                            name);
+    if (o->schedule && o->learning_rate != 0)
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                            "%s: found both a schedule and a learning_rate", name);
+    if (o->family == SHEAF_OPTIMIZER_V1 && !o->schedule && o->learning_rate == 0 &&
+        rule != SHEAF__RULE_ADAM)
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                            "%s of family v1 has no learning_rate, which has no default there",
+                            name);
+    if (o->schedule && o->schedule->latched.status < 0)
+        return sheaf__error_copy(err, &o->schedule->latched);
+    return SHEAF_OK;
+}
+
+static double or_default(double v, bool given, double otherwise)
+{
+    return v != 0 || given ? v : otherwise;
+}
+
+static double default_epsilon(enum sheaf__rule rule, sheaf_optimizer_family family)
+{
+    if (family != SHEAF_OPTIMIZER_V1)
+        return 1e-7;
+    return rule == SHEAF__RULE_RMSPROP ? 1e-10 : 1e-8;
+}
+
+static uint32_t flags_of(const sheaf_optimizer_options *o)
+{
+    return (o->nesterov ? SHEAF__HYPER_NESTEROV : 0u) | (o->amsgrad ? SHEAF__HYPER_AMSGRAD : 0u) |
+           (o->centered ? SHEAF__HYPER_CENTERED : 0u) |
+           (o->keras3_sparse ? SHEAF__HYPER_KERAS3_SPARSE : 0u);
+}
+
+static struct sheaf__hyper hyper_of(const sheaf_optimizer_options *o, enum sheaf__rule rule)
+{
+    return (struct sheaf__hyper){
+        .rule = rule,
+        .family = o->family,
+        .flags = flags_of(o),
+        .weight_decay = o->weight_decay,
+        .momentum = o->momentum,
+        .rho = or_default(o->rho, false, 0.9),
+        .beta1 = or_default(o->beta1, o->has_beta1, 0.9),
+        .beta2 = or_default(o->beta2, o->has_beta2, 0.999),
+        .epsilon = or_default(o->epsilon, o->has_epsilon, default_epsilon(rule, o->family)),
+        .initial_accumulator = or_default(o->initial_accumulator, o->has_initial_accumulator, 0.1),
+        .l1 = o->l1,
+        .l2 = o->l2,
+        .l2_shrinkage = o->l2_shrinkage,
+        .beta = o->beta,
+        .learning_rate_power = or_default(o->learning_rate_power, false, -0.5),
+    };
+}
+
+static void destroy(void *object)
+{
+    sheaf_optimizer *o = object;
+    if (o->release)
+        o->release(o->bound);
+    sheaf__unref(o->schedule);
+    sheaf__free(o->name);
+    sheaf__free(o);
+}
+
+static const struct sheaf__class optimizer_class = {"optimizer", destroy};
+
+static void set_clip(sheaf_optimizer *o, const sheaf_optimizer_options *options)
+{
+    o->clip = options->clipvalue > 0         ? SHEAF__CLIP_VALUE
+              : options->clipnorm > 0        ? SHEAF__CLIP_NORM
+              : options->global_clipnorm > 0 ? SHEAF__CLIP_GLOBAL_NORM
+                                             : SHEAF__CLIP_NONE;
+    o->clip_limit = options->clipvalue + options->clipnorm + options->global_clipnorm;
+}
+
+/* NULL without memory: the one error that cannot be latched. */
+static sheaf_optimizer *make(enum sheaf__rule rule, const sheaf_optimizer_options *given)
+{
+    static const sheaf_optimizer_options none;
+    const sheaf_optimizer_options *options = given ? given : &none;
+    sheaf_optimizer *o = sheaf__calloc(1, sizeof(*o));
+    if (!o)
+        return NULL;
+    sheaf__object_init(&o->object, &optimizer_class);
+    sheaf__mutex_init(&o->lock);
+    o->trackable.object = o;
+    o->name = sheaf__strdup(options->name ? options->name : class_names[rule]);
+    if (!o->name)
+        sheaf__no_memory(&o->latched, "an optimizer");
+    else
+        check_options(options, rule, &o->latched);
+    if (o->latched.status < 0)
+        return o;
+    o->hyper = hyper_of(options, rule);
+    o->learning_rate =
+        or_default(options->learning_rate, false, rule == SHEAF__RULE_SGD ? 0.01 : 0.001);
+    o->schedule = sheaf__ref(options->schedule);
+    o->decay = options->decay;
+    set_clip(o, options);
+    return o;
+}
+
+sheaf_optimizer *sheaf_sgd(const sheaf_optimizer_options *options)
+{
+    return make(SHEAF__RULE_SGD, options);
+}
+
+sheaf_optimizer *sheaf_adam(const sheaf_optimizer_options *options)
+{
+    return make(SHEAF__RULE_ADAM, options);
+}
+
+sheaf_optimizer *sheaf_adagrad(const sheaf_optimizer_options *options)
+{
+    return make(SHEAF__RULE_ADAGRAD, options);
+}
+
+sheaf_optimizer *sheaf_rmsprop(const sheaf_optimizer_options *options)
+{
+    return make(SHEAF__RULE_RMSPROP, options);
+}
+
+sheaf_optimizer *sheaf_ftrl(const sheaf_optimizer_options *options)
+{
+    return make(SHEAF__RULE_FTRL, options);
+}
+
+sheaf_optimizer *sheaf_optimizer_named(const char *rule, const sheaf_optimizer_options *options)
+{
+    for (int i = SHEAF__RULE_SGD; rule && i <= SHEAF__RULE_FTRL; i++) {
+        if (strcmp(rule, rule_names[i]) == 0)
+            return make((enum sheaf__rule)i, options);
+    }
+    sheaf_optimizer_options o = options ? *options : (sheaf_optimizer_options){0};
+    if (rule && strcmp(rule, "momentum") == 0) {
+        o.momentum = or_default(o.momentum, false, 0.9);
+        return make(SHEAF__RULE_SGD, &o);
+    }
+    sheaf_optimizer *none = make(SHEAF__RULE_SGD, NULL);
+    if (none)
+        sheaf__error(&none->latched, SHEAF_ERR_INVALID_ARGUMENT,
+                     "optimizer is \"%s\", expected one of sgd, momentum, adam, adagrad, rmsprop, "
+                     "ftrl",
+                     rule ? rule : "");
+    return none;
+}
+
+void sheaf_optimizer_free(sheaf_optimizer *o)
+{
+    sheaf__unref(o);
+}
+
+sheaf_status sheaf__optimizer_check(const sheaf_optimizer *o, sheaf_error *err)
+{
+    if (!o)
+        return sheaf__no_memory(err, "an optimizer");
+    return o->latched.status < 0 ? sheaf__error_copy(err, &o->latched) : SHEAF_OK;
+}
+
+static double rate_at(const sheaf_optimizer *o, int64_t step)
+{
+    double rate = o->schedule ? sheaf_schedule_at(o->schedule, step - 1) : o->learning_rate;
+    return o->decay > 0 ? rate / (1 + o->decay * (double)(step - 1)) : rate;
+}
+
+/* v1 multiplies the betas up step by step in float32; other powers of them round differently. */
+static void set_products(sheaf_optimizer *o, struct sheaf__hyper *h)
+{
+    float beta1 = (float)h->beta1, beta2 = (float)h->beta2;
+    sheaf__mutex_lock(&o->lock);
+    if (o->product_step < 1 || o->product_step > h->step) {
+        o->product_step = 1;
+        o->beta1_product = beta1;
+        o->beta2_product = beta2;
+    }
+    /* Both are 0 in the end: then there is nothing left to multiply. */
+    while (o->product_step < h->step && (o->beta1_product != 0 || o->beta2_product != 0)) {
+        o->beta1_product *= beta1;
+        o->beta2_product *= beta2;
+        o->product_step++;
+    }
+    o->product_step = h->step;
+    h->beta1_product = (double)o->beta1_product;
+    h->beta2_product = (double)o->beta2_product;
+    sheaf__mutex_unlock(&o->lock);
+}
+
+struct sheaf__hyper sheaf__optimizer_hyper(sheaf_optimizer *o, int64_t step)
+{
+    struct sheaf__hyper h = o->hyper;
+    h.step = step;
+    h.lr = rate_at(o, step);
+    if (h.rule == SHEAF__RULE_ADAM && h.family == SHEAF_OPTIMIZER_V1)
+        set_products(o, &h);
+    return h;
+}
+
+int64_t sheaf_optimizer_iterations(const sheaf_optimizer *o)
+{
+    return o ? o->iterations : 0;
+}
+
+double sheaf_optimizer_learning_rate(const sheaf_optimizer *o)
+{
+    return o && o->latched.status == 0 ? rate_at(o, o->iterations + 1) : NAN;
+}
