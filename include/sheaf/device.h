@@ -33,9 +33,9 @@ SHEAF_API sheaf_status sheaf_devices_get(int i, sheaf_device *device);
  *  decides where operations run, never where variables live (S13). An unknown name fails the first operation;
  *  NULL leaves the devices of the blocks around it. */
 #define SHEAF_DEVICE(name)                                                                         \
-    for (sheaf_device_scope sheaf_device_here __attribute__((cleanup(sheaf_device_scope_leave))) = \
-             {0};                                                                                  \
-         sheaf_device_scope_enter(&sheaf_device_here, (name));)
+    for (sheaf_device_scope SHEAF_BLOCK_NAME(sheaf_device_)                                        \
+         __attribute__((cleanup(sheaf_device_scope_leave))) = {0};                                 \
+         sheaf_device_scope_enter(&SHEAF_BLOCK_NAME(sheaf_device_), (name));)
 
 /** State of SHEAF_DEVICE. */
 typedef struct sheaf_device_scope {

@@ -16,6 +16,11 @@
 /** Checks a printf-like format: F is the position of the format, A of its first argument. */
 #define SHEAF_PRINTF(F, A) __attribute__((format(printf, F, A)))
 
+/** Name of a block macro's variable, made of the line, so that a block inside another hides none. */
+#define SHEAF_BLOCK_NAME(prefix)      SHEAF_BLOCK_JOIN(prefix, __LINE__)
+#define SHEAF_BLOCK_JOIN(prefix, n)   SHEAF_BLOCK_JOINED(prefix, n)
+#define SHEAF_BLOCK_JOINED(prefix, n) prefix##n
+
 #ifdef __cplusplus
 #define SHEAF_BEGIN_DECLS extern "C" {
 #define SHEAF_END_DECLS   }

@@ -68,8 +68,12 @@ static void release_entries(sheaf_frame *frame)
     }
 }
 
+/* The end of the thread: frames that are still open were skipped by a longjmp, their memory is
+ * gone. */
 static void release_root(void *value)
 {
+    innermost = NULL;
+    root.open = 0;
     release_entries(value);
 }
 
@@ -278,10 +282,4 @@ sheaf_frame *sheaf__frame_swap(sheaf_frame *frame)
     sheaf_frame *before = innermost;
     innermost = frame;
     return before;
-}
-
-void sheaf__frame_reset(void)
-{
-    innermost = NULL;
-    sheaf_frame_clear();
 }

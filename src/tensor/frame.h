@@ -36,8 +36,5 @@ sheaf_frame *sheaf__frame_current(void);
  * calling thread and returns the one before: a library thread that works for another. Undone the
  * same way. */
 sheaf_frame *sheaf__frame_swap(sheaf_frame *frame);
-/** Forgets all frames of the thread and releases its root's entries: after a longjmp out of them
- * (tests). */
-void sheaf__frame_reset(void);
 
 #endif

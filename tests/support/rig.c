@@ -98,6 +98,8 @@ int rig_teardown(void **state)
     sheaf__free(rig.folder);
     rig.folder = NULL;
     sheaf__strings_clear(&rig.paths);
+    /* First the thread's root frame, whose tensors belong to the context; then what that end made. */
+    sheaf__local_release();
     sheaf_context_enter(NULL);
     sheaf_context_free(rig.context);
     rig.context = NULL;
