@@ -156,6 +156,10 @@ static sheaf_status walk_block(struct walk *w, uint64_t offset, uint64_t size, s
             status = damaged(w->table, offset, "bad entry in block", err);
             break;
         }
+        if (w->key.failed || w->last.failed) {
+            status = sheaf__no_memory(err, "a key of the index");
+            break;
+        }
         if (w->any && compare_keys(&w->last, &w->key) >= 0) {
             status = damaged(w->table, offset, "keys of the index are not in ascending order", err);
             break;
@@ -163,10 +167,6 @@ static sheaf_status walk_block(struct walk *w, uint64_t offset, uint64_t size, s
         w->any = true;
         sheaf__buf_clear(&w->last);
         sheaf__buf_bytes(&w->last, w->key.data, w->key.size);
-        if (w->key.failed || w->last.failed) {
-            status = sheaf__no_memory(err, "a key of the index");
-            break;
-        }
         e.key = w->key.data;
         e.key_size = w->key.size;
         status = w->fn(w->user, &e, err);
