@@ -5,8 +5,8 @@
 /** @file
  *  The calling thread's mode (R4.1): default, cross-replica of a strategy, replica of a strategy.
  *
- *  It stands below distribute/ because variables of every layer follow it. The stack is linked through its owners' frames
- *  on the C stack; only distribute/ pushes. */
+ *  It stands below distribute/ because variables of every layer follow it. The stack is linked
+ * through its owners' frames on the C stack; only distribute/ pushes. */
 
 #include <stdbool.h>
 
@@ -20,8 +20,9 @@ struct sheaf__mode {
     enum sheaf__mode_kind kind;
     struct sheaf_strategy *strategy; /**< NULL in default mode */
     struct sheaf_replica *replica;   /**< in replica mode */
-    int local_replica;               /**< number among this process's replicas, 0 outside replica mode */
-    bool updating; /**< inside an update of one component (R4.42): writes touch `local_replica`'s copy only */
+    int local_replica; /**< number among this process's replicas, 0 outside replica mode */
+    bool updating; /**< inside an update of one component (R4.42): writes touch `local_replica`'s
+                      copy only */
 };
 
 /** The innermost mode; never NULL. */

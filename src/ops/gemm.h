@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SHEAF_OPS_GEMM_H
+#define SHEAF_OPS_GEMM_H
+
+/** @file
+ *  Matrix products over plain memory: the split over threads, and the kernels behind it. */
+
+#include "tensor/device.h"
+
+#include <sheaf/tensor.h>
+
+/** C (m, n) = A (m, k) · B (k, n), row-major. A transposed matrix is stored the other way round,
+ * (k, m) or (n, k). */
+struct sheaf__gemm {
+    sheaf_dtype dtype; /**< of all three: float32, bfloat16 (summed in float), float64 */
+    bool transpose_a, transpose_b;
+    int64_t m, n, k;
+    const void *a, *b;
+    void *c;
+    int64_t lda, ldb, ldc; /**< elements from row to row as stored */
+};
+
+/** Computes on the device's threads. The pieces depend on the sizes alone, so that the bits do not
+ * depend on the number of threads. SHEAF_KERNELS says which kernels: by default oneDNN's where it
+ * is installed and the product is worth it, else the reference. */
+sheaf_status sheaf__gemm_run(struct sheaf__device *device, const struct sheaf__gemm *g,
+                             sheaf_error *err);
+
+/** One thread, portable; each element is summed over k in ascending order. */
+void sheaf__reference_gemm(const struct sheaf__gemm *g);
+
+/** Opens oneDNN at first use; with the reason if it cannot be had. */
+sheaf_status sheaf__onednn_open(sheaf_error *err);
+/** One thread, the calling one, whatever OpenMP was told. Only after open succeeded. False: not for
+ * this dtype on this processor. */
+bool sheaf__onednn_gemm(const struct sheaf__gemm *g);
+/** Compiles the kernels for float32 (tens of milliseconds, once in a process). */
+void sheaf__onednn_warm(void);
+
+#endif

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/family.h"
+#include "ops/gemm.h"
+
+#include <sheaf/ops.h>
+
+#include <string.h>
+
+sheaf_status sheaf__infer_matmul(struct sheaf__call *call, sheaf_error *err)
+{
+    const struct sheaf__attrs *attrs = call->attrs;
+    sheaf_shape a = call->in[0]->shape, b = call->in[1]->shape;
+    if (a.rank != 2 || b.rank != 2)
+        return sheaf__call_error(call, err, "shapes %s and %s (dtype %s), wanted two matrices",
+                                 SHEAF__SHAPE_TEXT(a), SHEAF__SHAPE_TEXT(b),
+                                 sheaf_dtype_name(call->dtype));
+    if (a.dims[!attrs->transpose_a] != b.dims[attrs->transpose_b])
+        return sheaf__call_error(
+            call, err, "shapes %s%s and %s%s (dtype %s) do not fit: inner sizes %lld and %lld",
+            SHEAF__SHAPE_TEXT(a), attrs->transpose_a ? " transposed" : "", SHEAF__SHAPE_TEXT(b),
+            attrs->transpose_b ? " transposed" : "", sheaf_dtype_name(call->dtype),
+            (long long)a.dims[!attrs->transpose_a], (long long)b.dims[attrs->transpose_b]);
+    call->shape.dims[0] = a.dims[attrs->transpose_a];
+    call->shape.dims[1] = b.dims[!attrs->transpose_b];
+    return SHEAF_OK;
+}
+
+sheaf_status sheaf__compute_matmul(struct sheaf__call *call, sheaf_error *err)
+{
+    const struct sheaf__attrs *attrs = call->attrs;
+    const sheaf_tensor *a = call->in[0], *b = call->in[1];
+    struct sheaf__gemm g = {
+        .dtype = call->dtype,
+        .transpose_a = attrs->transpose_a,
+        .transpose_b = attrs->transpose_b,
+        .m = call->shape.dims[0],
+        .n = call->shape.dims[1],
+        .k = a->shape.dims[!attrs->transpose_a],
+        .a = sheaf__call_data(call, 0, err),
+        .b = sheaf__call_data(call, 1, err),
+        .c = sheaf__tensor_out(call->out),
+        .lda = a->shape.dims[1],
+        .ldb = b->shape.dims[1],
+        .ldc = call->shape.dims[1],
+    };
+    if (!g.a || !g.b)
+        return err->status;
+    if (g.k == 0) {
+        memset(g.c, 0, sheaf__tensor_size(call->out));
+        return SHEAF_OK;
+    }
+    return sheaf__gemm_run(call->device, &g, err);
+}
+
+/* With A' = op(A), B' = op(B) and C = A' B': dA' = dC B'^T, dB' = A'^T dC; a transposed input gets
+ * the transpose. */
+void sheaf__gradient_matmul(const struct sheaf__grad *g)
+{
+    bool ta = g->attrs->transpose_a, tb = g->attrs->transpose_b;
+    sheaf_tensor *a = g->in[0], *b = g->in[1], *dy = g->dy;
+    if (g->wanted[0])
+        g->dx[0] = ta ? sheaf_matmul_ex(b, dy, tb, true) : sheaf_matmul_ex(dy, b, false, !tb);
+    if (g->wanted[1])
+        g->dx[1] = tb ? sheaf_matmul_ex(dy, a, true, ta) : sheaf_matmul_ex(a, dy, !ta, false);
+}
+
+sheaf_tensor *sheaf_matmul(sheaf_tensor *a, sheaf_tensor *b)
+{
+    return sheaf__op_run2(SHEAF__OP_MATMUL, a, b, NULL);
+}
+
+sheaf_tensor *sheaf_matmul_ex(sheaf_tensor *a, sheaf_tensor *b, bool transpose_a, bool transpose_b)
+{
+    const struct sheaf__attrs attrs = {.transpose_a = transpose_a, .transpose_b = transpose_b};
+    return sheaf__op_run2(SHEAF__OP_MATMUL, a, b, &attrs);
+}
