@@ -80,7 +80,7 @@ sheaf_context *sheaf__context(void)
 sheaf_context *sheaf_context_enter(sheaf_context *context)
 {
     sheaf_context *before = current;
-    current = context == &default_context ? NULL : context;
+    current = context;
     return before;
 }
 

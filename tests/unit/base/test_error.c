@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rig.h"
+
+#include "base/context.h"
+#include "base/error.h"
+
+#include <errno.h>
+#include <string.h>
+
+static void is_512_bytes(void **state)
+{
+    (void)state;
+    assert_int_equal(sizeof(sheaf_error), 512);
+}
+
+static void fills_and_names_the_origin(void **state)
+{
+    (void)state;
+    sheaf_error err = {0};
+    assert_int_equal(sheaf__error(NULL, SHEAF_ERR_IO, "x"), SHEAF_ERR_IO);
+    assert_int_equal(sheaf_error_set(&err, SHEAF_ERR_ABORTED, "found %d", 3), SHEAF_ERR_ABORTED);
+    assert_string_equal(err.message, "found 3");
+    assert_int_equal(err.origin.index, -1);
+    sheaf__context_set_task(sheaf__context(), "worker", 2);
+    sheaf__error(&err, SHEAF_ERR_DATA_LOSS, "line\nbreak\t%s", err.message);
+    assert_string_equal(err.message, "line break found 3");
+    assert_string_equal(err.origin.job, "worker");
+    assert_int_equal(err.origin.index, 2);
+    sheaf__error_set_peer(&err, "ps", 1);
+    assert_string_equal(err.peer.job, "ps");
+    assert_int_equal(err.offset, UINT64_MAX);
+}
+
+static void says_where(void **state)
+{
+    (void)state;
+    char text[600];
+    sheaf_error err = {0};
+    struct sheaf__place where = {"train-003.tfrecord", 17, 40960};
+    sheaf__context_set_task(sheaf__context(), "worker", 0);
+    sheaf__error_at(&err, SHEAF_ERR_DATA_LOSS, &where, "data crc %x, expected %x", 0x1a2b, 0x3c4d);
+    size_t size = sheaf_error_format(&err, text, sizeof(text));
+    assert_string_equal(text, "worker:0: data crc 1a2b, expected 3c4d (file train-003.tfrecord, "
+                              "record 17, offset 40960)");
+    assert_int_equal(size, strlen(text));
+    /* As snprintf: cut, terminated, the whole length returned. */
+    char small[12];
+    assert_int_equal(sheaf_error_format(&err, small, sizeof(small)), size);
+    assert_string_equal(small, "worker:0: d");
+    assert_int_equal(sheaf_error_format(&err, NULL, 0), size);
+}
+
+static void long_parts_are_cut(void **state)
+{
+    (void)state;
+    char path[400];
+    char text[600];
+    memset(path, 'd', sizeof(path));
+    strcpy(path + 390, "/name.txt");
+    sheaf_error err = {0};
+    struct sheaf__place where = {path, SHEAF__UNKNOWN, SHEAF__UNKNOWN};
+    memset(text, 'm', sizeof(text));
+    text[599] = '\0';
+    sheaf__error_at(&err, SHEAF_ERR_IO, &where, "%s", text);
+    assert_int_equal(strlen(err.file), sizeof(err.file) - 1);
+    assert_memory_equal(err.file, "...", 3);
+    assert_string_equal(err.file + strlen(err.file) - 9, "/name.txt");
+    assert_int_equal(strlen(err.message), sizeof(err.message) - 1);
+    sheaf__error_prefix(&err, "stage %s", "map");
+    assert_memory_equal(err.message, "stage map: mmm", 14);
+    assert_int_equal(strlen(err.message), sizeof(err.message) - 1);
+}
+
+static void from_errno(void **state)
+{
+    (void)state;
+    sheaf_error err = {0};
+    assert_int_equal(sheaf__errno_error(&err, ENOENT, "a.txt", "open"), SHEAF_ERR_NOT_FOUND);
+    assert_string_equal(err.message, "cannot open: no such file or directory");
+    assert_string_equal(err.file, "a.txt");
+    assert_int_equal(sheaf__errno_status(EACCES), SHEAF_ERR_PERMISSION);
+    assert_int_equal(sheaf__errno_status(EROFS), SHEAF_ERR_PERMISSION);
+    assert_int_equal(sheaf__errno_status(EEXIST), SHEAF_ERR_ALREADY_EXISTS);
+    assert_int_equal(sheaf__errno_status(ENOSPC), SHEAF_ERR_RESOURCE_EXHAUSTED);
+    assert_int_equal(sheaf__errno_status(EIO), SHEAF_ERR_IO);
+}
+
+static void the_first_is_kept(void **state)
+{
+    (void)state;
+    sheaf_error first = {0};
+    sheaf_error one = {0};
+    sheaf_error two = {0};
+    sheaf__error(&one, SHEAF_ERR_IO, "one");
+    sheaf__error(&two, SHEAF_ERR_ABORTED, "two");
+    sheaf__error_keep_first(&first, &one);
+    sheaf__error_keep_first(&first, &two);
+    assert_string_equal(first.message, "one");
+    assert_int_equal(sheaf__error_copy(&two, &first), SHEAF_ERR_IO);
+    assert_string_equal(two.message, "one");
+    assert_int_equal(sheaf__error_copy(NULL, &first), SHEAF_ERR_IO);
+}
+
+/* S221: stable codes with TensorFlow's names. */
+static void s221_names(void **state)
+{
+    (void)state;
+    assert_string_equal(sheaf_status_name(SHEAF_OK), "OK");
+    assert_string_equal(sheaf_status_name(SHEAF_ERR_OUT_OF_RANGE), "OutOfRangeError");
+    assert_string_equal(sheaf_status_name(SHEAF_ERR_INVALID_ARGUMENT), "InvalidArgumentError");
+    assert_int_equal(SHEAF_ERR_INVALID_ARGUMENT, -1);
+    assert_int_equal(SHEAF_ERR_OUT_OF_RANGE, -2);
+    assert_int_equal(SHEAF_ERR_UNAVAILABLE, -40);
+    assert_int_equal(SHEAF_ERR_TEAM_LOST, -60);
+    assert_string_equal(sheaf_status_name((sheaf_status)-39), "UnknownError");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        rig_test(is_512_bytes), rig_test(fills_and_names_the_origin),
+        rig_test(says_where),   rig_test(long_parts_are_cut),
+        rig_test(from_errno),   rig_test(the_first_is_kept),
+        rig_test(s221_names),
+    };
+    return rig_run(tests);
+}
