@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "data/function.h"
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "tensor/element.h"
+
+#include <sheaf/frame.h>
+
+#include <string.h>
+
+sheaf_status sheaf__function_status(sheaf_status status, const char *what, sheaf_error *err)
+{
+    if (status >= 0)
+        return status;
+    if (err->status < 0 || sheaf_frame_status(err) < 0) {
+        err->status = status;
+        return status;
+    }
+    return sheaf__error(err, status, "%s returned %s", what, sheaf_status_name(status));
+}
+
+char *sheaf__path_of(const sheaf_element *e, sheaf_error *err)
+{
+    const sheaf_tensor *t = e->count == 1 ? e->items[0].tensor : NULL;
+    if (!t || t->dtype != SHEAF_STRING || sheaf_tensor_elements(t) != 1) {
+        sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                     "the name of a file must be an element of one string");
+        return NULL;
+    }
+    sheaf_bytes name = sheaf_tensor_bytes(t, 0);
+    if (name.size > 0 && memchr(name.data, '\0', name.size)) {
+        sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "the name of a file has a zero byte in it");
+        return NULL;
+    }
+    char *path = sheaf__strndup(name.size > 0 ? name.data : "", name.size);
+    if (!path)
+        sheaf__no_memory(err, "the name of a file");
+    return path;
+}

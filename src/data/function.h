@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SHEAF_DATA_FUNCTION_H
+#define SHEAF_DATA_FUNCTION_H
+
+#include <sheaf/element.h>
+
+/* What a function of the program returned, as the status of its stage: SHEAF_OK and SHEAF_END as
+ * they are, an error with a message. `err` is cleared before the function runs; what the function,
+ * or a builder in its frame, put there stays. */
+sheaf_status sheaf__function_status(sheaf_status status, const char *what, sheaf_error *err);
+
+/* The file name that an element of one string scalar is, with a zero; sheaf__free(). NULL with err.
+ */
+char *sheaf__path_of(const sheaf_element *e, sheaf_error *err);
+
+#endif

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "data/interleave.h"
+
+#include "base/config.h"
+#include "base/error.h"
+#include "base/mem.h"
+#include "data/function.h"
+
+#include <sheaf/frame.h>
+
+/* Elements of several datasets in turn (R9.13); flat_map is a cycle of one. */
+
+struct interleave_iter {
+    struct sheaf__iter base;
+    struct sheaf__iter **slots;
+    size_t open; /* slots that are */
+    size_t at, in_block;
+    struct sheaf__rows input;
+    bool input_ended;
+    struct sheaf__interleave_crew *crew; /* in the place of all that */
+};
+
+static sheaf_status describe(sheaf_dataset *d, sheaf_error *err)
+{
+    const struct sheaf__interleave *p = (const void *)d->params;
+    const sheaf_interleave_options *o = &p->options;
+    SHEAF__TRY(sheaf__reserved_check(o->reserved, err));
+    if (!p->open)
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "there is no function to call");
+    if (o->cycle_length < 0 || o->block_length < 0)
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                            "cycle_length is %d and block_length %d, they must be greater than 0",
+                            o->cycle_length, o->block_length);
+    if (o->parallel < SHEAF_AUTOTUNE || (o->cycle_length > 0 && o->parallel > o->cycle_length))
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                            "parallel is %d, it must be SHEAF_AUTOTUNE or at most cycle_length %d",
+                            o->parallel, o->cycle_length);
+    int64_t n = d->cardinality;
+    d->cardinality = n == SHEAF_INFINITE && p->threads > 0 ? SHEAF_INFINITE : SHEAF_UNKNOWN;
+    sheaf_element_spec_free(d->spec);
+    d->spec = NULL;
+    if (p->open == sheaf_open_tfrecord) {
+        d->spec = sheaf__spec_of_tensor(SHEAF_STRING, SHEAF_SCALAR, err);
+        return d->spec ? SHEAF_OK : err->status;
+    }
+    return SHEAF_OK;
+}
+
+/* ---- opening ---- */
+
+sheaf_status sheaf__interleave_call(const struct sheaf__interleave *p, const sheaf_element *e,
+                                    sheaf_dataset **d, sheaf_error *err)
+{
+    sheaf_frame frame = {0};
+    sheaf_frame_open(&frame);
+    *d = p->open(e, p->user);
+    sheaf_status status = SHEAF_OK;
+    if (sheaf_frame_status(err) < 0)
+        status = err->status;
+    else if (!*d)
+        status = sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "the function gave no dataset");
+    sheaf_frame_close(&frame);
+    if (status < 0) {
+        sheaf_dataset_free(*d);
+        *d = NULL;
+    }
+    return status;
+}
+
+sheaf_status sheaf__interleave_open(const struct sheaf__interleave *p, struct sheaf__block *block,
+                                    size_t at, const struct sheaf__flow *flow,
+                                    struct sheaf__iter **it, sheaf_error *err)
+{
+    sheaf_dataset *d = NULL;
+    sheaf_element *e = sheaf__block_element(block, at, err);
+    sheaf_status status = e ? sheaf__interleave_call(p, e, &d, err) : err->status;
+    if (status >= 0)
+        status = sheaf__iter_make(d, flow, it, err);
+    sheaf_dataset_free(d);
+    sheaf__unref(e);
+    return status;
+}
+
+/* ---- the stage ---- */
+
+static sheaf_status start(struct sheaf__iter *base, sheaf_error *err)
+{
+    struct interleave_iter *it = (struct interleave_iter *)base;
+    const struct sheaf__interleave *p = sheaf__iter_params(base);
+    if (p->threads > 0)
+        return sheaf__interleave_crew_new(base, &it->crew, err);
+    it->slots = sheaf__calloc(p->cycle, sizeof(struct sheaf__iter *));
+    if (!it->slots)
+        return sheaf__no_memory(err, "an interleave");
+    return sheaf__iter_make(base->dataset->inputs[0], base->flow, &base->inputs[0], err);
+}
+
+static void advance(struct interleave_iter *it, const struct sheaf__interleave *p)
+{
+    it->in_block = 0;
+    it->at = (it->at + 1) % p->cycle;
+}
+
+/* Opens the next input in the slot at hand. */
+static sheaf_status fill_slot(struct interleave_iter *it, const struct sheaf__interleave *p,
+                              sheaf_error *err)
+{
+    sheaf__rows_clear(&it->input);
+    sheaf_status status = sheaf__iter_pull(it->base.inputs[0], 1, &it->input, err);
+    it->input_ended = status == SHEAF_END;
+    if (status != SHEAF_OK)
+        return status < 0 ? status : SHEAF_OK;
+    SHEAF__TRY(sheaf__interleave_open(p, sheaf__rows_front(&it->input), 0, it->base.flow,
+                                      &it->slots[it->at], err));
+    it->open++;
+    return SHEAF_OK;
+}
+
+/* Elements of the slot at hand, no more than its block allows. */
+static sheaf_status read_slot(struct interleave_iter *it, const struct sheaf__interleave *p,
+                              size_t want, struct sheaf__rows *rows, sheaf_error *err)
+{
+    size_t before = rows->count;
+    if (want > p->block - it->in_block)
+        want = p->block - it->in_block;
+    sheaf_status status = sheaf__iter_pull(it->slots[it->at], want, rows, err);
+    if (status < 0)
+        sheaf__iter_unnamed(err);
+    it->in_block += rows->count - before;
+    if (status == SHEAF_END) {
+        sheaf__iter_free(it->slots[it->at]);
+        it->slots[it->at] = NULL;
+        it->open--;
+    }
+    if (status == SHEAF_END || it->in_block == p->block)
+        advance(it, p);
+    return status < 0 ? status : SHEAF_OK;
+}
+
+static sheaf_status next(struct sheaf__iter *base, size_t want, struct sheaf__rows *rows,
+                         sheaf_error *err)
+{
+    struct interleave_iter *it = (struct interleave_iter *)base;
+    const struct sheaf__interleave *p = sheaf__iter_params(base);
+    size_t before = rows->count;
+    if (it->crew)
+        return sheaf__interleave_crew_next(it->crew, want, rows, err);
+    while (rows->count - before < want) {
+        if (it->slots[it->at])
+            SHEAF__TRY(read_slot(it, p, want - (rows->count - before), rows, err));
+        else if (!it->input_ended)
+            SHEAF__TRY(fill_slot(it, p, err));
+        else if (it->open == 0)
+            return SHEAF_END;
+        else
+            advance(it, p);
+    }
+    return SHEAF_OK;
+}
+
+static void stop(struct sheaf__iter *base)
+{
+    struct interleave_iter *it = (struct interleave_iter *)base;
+    const struct sheaf__interleave *p = sheaf__iter_params(base);
+    sheaf__interleave_crew_free(it->crew);
+    for (size_t i = 0; it->slots && i < p->cycle; i++)
+        sheaf__iter_free(it->slots[i]);
+    sheaf__free(it->slots);
+    sheaf__rows_free(&it->input);
+}
+
+static void explain(const sheaf_dataset *d, struct sheaf__str *text)
+{
+    const struct sheaf__interleave *p = (const void *)d->params;
+    if (sheaf__dataset_is(d, SHEAF__STAGE_INTERLEAVE))
+        sheaf__str_printf(text, "(cycle %zu, block %zu)", p->cycle, p->block);
+    if (p->open == sheaf_open_tfrecord)
+        sheaf__str_add(text, " of tfrecord");
+}
+
+const struct sheaf__stage_ops sheaf__interleave_ops = {
+    .describe = describe,
+    .iter_size = sizeof(struct interleave_iter),
+    .start = start,
+    .next = next,
+    .stop = stop,
+    .lazy = true,
+    .explain = explain,
+};
+
+/* The numbers that zeros stand for (R9.12). */
+static void set_defaults(struct sheaf__interleave *p)
+{
+    int cores = sheaf__config_threads(), cycle = p->options.cycle_length;
+    int parallel = p->options.parallel;
+    if (cycle <= 0 && parallel == SHEAF_AUTOTUNE)
+        cycle = (cores + 2) / 3;
+    else if (cycle <= 0)
+        cycle = parallel > 0 && parallel < cores ? parallel : cores;
+    p->cycle = (size_t)cycle;
+    p->block = p->options.block_length > 0 ? (size_t)p->options.block_length : 1;
+    p->threads = parallel;
+    if (parallel == SHEAF_AUTOTUNE)
+        p->threads = cycle < cores ? cycle : cores;
+}
+
+sheaf_dataset *sheaf_dataset_interleave(sheaf_dataset *d, sheaf_open_fn open, void *user,
+                                        const sheaf_interleave_options *options)
+{
+    struct sheaf__interleave *p = sheaf__params_new(sizeof(*p), SHEAF__STAGE_INTERLEAVE);
+    if (p) {
+        p->open = open;
+        p->user = user;
+        p->options = options ? *options : (sheaf_interleave_options){0};
+        set_defaults(p);
+    }
+    return sheaf__dataset_new(SHEAF__STAGE_INTERLEAVE, p, &d, 1);
+}
+
+sheaf_dataset *sheaf_dataset_flat_map(sheaf_dataset *d, sheaf_open_fn open, void *user)
+{
+    struct sheaf__interleave *p = sheaf__params_new(sizeof(*p), SHEAF__STAGE_FLAT_MAP);
+    if (p) {
+        p->open = open;
+        p->user = user;
+        p->cycle = 1;
+        p->block = SIZE_MAX;
+    }
+    return sheaf__dataset_new(SHEAF__STAGE_FLAT_MAP, p, &d, 1);
+}

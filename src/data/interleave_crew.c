@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/error.h"
+#include "base/list.h"
+#include "base/mem.h"
+#include "data/interleave.h"
+
+/* The sequential order of interleave, read ahead by threads. A source is one input's dataset:
+ * opened ahead in the order of the input, waiting in `future` until the consumer puts it into a
+ * slot of the cycle. Threads fill the sources that the consumer comes to first. */
+
+#define FULL_ROWS  256
+#define FULL_BYTES (64u << 10)
+
+struct source {
+    struct sheaf__list_node node; /* in `future` */
+    struct sheaf__block *name;    /* the input's element; NULL: opened */
+    struct sheaf__iter *iter;
+    struct sheaf__rows rows; /* read ahead */
+    size_t bytes;            /* of them, about */
+    sheaf_error err;         /* after the rows; reading goes on once it was taken */
+    bool ended;              /* after the rows */
+    bool busy;               /* a thread has it */
+};
+
+struct sheaf__interleave_crew {
+    struct sheaf__iter *it;
+    const struct sheaf__interleave *p;
+    struct sheaf__flow flow; /* of the input and all sources */
+    bool unordered;
+    struct sheaf__thread **threads;
+    int thread_count;
+
+    struct sheaf__mutex lock; /* guards what follows */
+    struct sheaf__cond changed;
+    struct source **slots;
+    size_t open, at, in_block;
+    struct source *dead; /* to be freed by the consumer, without the lock */
+    struct sheaf__list future;
+    int future_count;
+    bool input_busy, input_ended;
+};
+
+static struct source *source_new(void)
+{
+    return sheaf__calloc(1, sizeof(struct source));
+}
+
+static void source_free(struct source *s)
+{
+    if (!s)
+        return;
+    sheaf__block_unref(s->name);
+    sheaf__iter_free(s->iter);
+    sheaf__rows_free(&s->rows);
+    sheaf__free(s);
+}
+
+/* ---- what a thread does next, all under the lock ---- */
+
+static bool is_full(const struct sheaf__interleave_crew *crew, const struct source *s)
+{
+    return s->rows.count >= crew->p->block &&
+           (s->rows.count >= FULL_ROWS || s->bytes >= FULL_BYTES);
+}
+
+static bool wants_work(const struct sheaf__interleave_crew *crew, const struct source *s)
+{
+    return s && !s->busy && !s->ended && s->err.status >= 0 && !is_full(crew, s);
+}
+
+/* The first source in the order of the consumer that can be read and, if `hungry`, has nothing to
+ * give. */
+static struct source *find_source(const struct sheaf__interleave_crew *crew, bool hungry)
+{
+    for (size_t i = 0; i < crew->p->cycle; i++) {
+        struct source *s = crew->slots[(crew->at + i) % crew->p->cycle];
+        if (wants_work(crew, s) && (!hungry || s->rows.count == 0))
+            return s;
+    }
+    struct sheaf__list_node *node = sheaf__list_first(&crew->future);
+    for (; node; node = sheaf__list_next(&crew->future, node)) {
+        struct source *s = SHEAF__CONTAINER(node, struct source, node);
+        if (wants_work(crew, s) && (!hungry || s->rows.count == 0))
+            return s;
+    }
+    return NULL;
+}
+
+static bool may_open(const struct sheaf__interleave_crew *crew)
+{
+    return !crew->input_busy && !crew->input_ended &&
+           crew->future_count < crew->p->threads + (crew->open == 0 ? (int)crew->p->cycle : 0);
+}
+
+/* ---- the work, without the lock ---- */
+
+/* Takes the next element of the input as a source to be opened. */
+static void take_input(struct sheaf__interleave_crew *crew)
+{
+    struct source *s = source_new();
+    struct sheaf__rows rows = {0};
+    sheaf_error err;
+    sheaf_status status = s ? sheaf__iter_pull(crew->it->inputs[0], 1, &rows, &err)
+                            : sheaf__no_memory(&err, "an interleave");
+    if (status == SHEAF_OK)
+        s->name = sheaf__rows_pop(&rows);
+    else if (status < 0 && s)
+        s->err = err;
+    if (s)
+        s->ended = status < 0; /* behind its error there is nothing */
+    sheaf__rows_free(&rows);
+    sheaf__mutex_lock(&crew->lock);
+    crew->input_busy = false;
+    if (status == SHEAF_END || !s) {
+        crew->input_ended = true;
+        source_free(s);
+    } else {
+        sheaf__list_append(&crew->future, &s->node);
+        crew->future_count++;
+    }
+    sheaf__cond_broadcast(&crew->changed);
+    sheaf__mutex_unlock(&crew->lock);
+}
+
+static size_t bytes_of(const struct sheaf__rows *rows)
+{
+    size_t bytes = 0;
+    for (size_t i = rows->head; i < rows->used; i++)
+        bytes += rows->blocks[i]->count * sheaf__block_row_bytes(rows->blocks[i]);
+    return bytes;
+}
+
+/* Opens the source if need be and reads some rows; it is `busy`, so nobody else touches it. */
+static void read_ahead(struct sheaf__interleave_crew *crew, struct source *s)
+{
+    struct sheaf__rows rows = {0};
+    sheaf_error err = {0};
+    sheaf_status status = SHEAF_OK;
+    bool failed_open = false;
+    if (s->name) {
+        status = sheaf__interleave_open(crew->p, s->name, 0, &crew->flow, &s->iter, &err);
+        sheaf__block_unref(s->name);
+        s->name = NULL;
+        failed_open = status < 0;
+    }
+    size_t want = crew->p->block < FULL_ROWS / 8 ? FULL_ROWS / 8 : crew->p->block;
+    if (status >= 0) {
+        status = sheaf__iter_pull(s->iter, want < FULL_ROWS ? want : FULL_ROWS, &rows, &err);
+        if (status < 0)
+            sheaf__iter_unnamed(&err);
+    }
+    size_t bytes = bytes_of(&rows);
+    sheaf__mutex_lock(&crew->lock);
+    if (status == SHEAF_OK)
+        status = sheaf__rows_move(&rows, rows.count, &s->rows, &err);
+    s->bytes += bytes;
+    s->ended = status == SHEAF_END || failed_open;
+    if (status < 0)
+        s->err = err;
+    s->busy = false;
+    sheaf__cond_broadcast(&crew->changed);
+    sheaf__mutex_unlock(&crew->lock);
+    sheaf__rows_free(&rows);
+}
+
+static void crew_main(void *user)
+{
+    struct sheaf__interleave_crew *crew = user;
+    const struct sheaf__wait wait = {SHEAF__NO_DEADLINE, crew->flow.token, NULL};
+    sheaf_error ignored;
+    sheaf_status status = SHEAF_OK;
+    sheaf__mutex_lock(&crew->lock);
+    while (status >= 0) {
+        struct source *s = find_source(crew, true);
+        bool open = !s && may_open(crew);
+        if (!s && !open)
+            s = find_source(crew, false);
+        if (!s && !open) {
+            status = sheaf__cond_wait(&crew->changed, &crew->lock, &wait, &ignored);
+            continue;
+        }
+        if (s)
+            s->busy = true;
+        else
+            crew->input_busy = true;
+        sheaf__mutex_unlock(&crew->lock);
+        if (s)
+            read_ahead(crew, s);
+        else
+            take_input(crew);
+        status = sheaf__token_status(crew->flow.token);
+        sheaf__mutex_lock(&crew->lock);
+    }
+    sheaf__mutex_unlock(&crew->lock);
+}
+
+/* ---- the consumer, all under the lock ---- */
+
+static void advance(struct sheaf__interleave_crew *crew)
+{
+    crew->in_block = 0;
+    crew->at = (crew->at + 1) % crew->p->cycle;
+}
+
+static bool has_news(const struct source *s)
+{
+    return s && (s->rows.count > 0 || s->err.status < 0 || (s->ended && !s->busy));
+}
+
+/* Goes to a slot of which something is ready, if order does not matter. */
+static void look_around(struct sheaf__interleave_crew *crew)
+{
+    for (size_t i = 0; crew->unordered && i < crew->p->cycle; i++) {
+        size_t at = (crew->at + i) % crew->p->cycle;
+        if (!has_news(crew->slots[at]))
+            continue;
+        crew->in_block = at == crew->at ? crew->in_block : 0;
+        crew->at = at;
+        return;
+    }
+}
+
+/* What the slot at hand has: rows, an error, or its end. SHEAF_PENDING: nothing yet. */
+static sheaf_status read_slot(struct sheaf__interleave_crew *crew, size_t want,
+                              struct sheaf__rows *rows, sheaf_error *err)
+{
+    struct source *s = crew->slots[crew->at];
+    if (!has_news(s))
+        return SHEAF_PENDING;
+    if (s->rows.count > 0) {
+        size_t before = s->rows.count;
+        if (want > crew->p->block - crew->in_block)
+            want = crew->p->block - crew->in_block;
+        SHEAF__TRY(sheaf__rows_move(&s->rows, want, rows, err));
+        crew->in_block += before - s->rows.count;
+        s->bytes -= s->bytes / before * (before - s->rows.count);
+        if (s->rows.count == 0)
+            s->bytes = 0;
+        if (crew->in_block == crew->p->block)
+            advance(crew);
+        return SHEAF_OK;
+    }
+    sheaf_status status = sheaf__error_copy(err, &s->err);
+    s->err.status = SHEAF_OK;
+    if (status < 0)
+        return status;
+    crew->slots[crew->at] = NULL;
+    crew->open--;
+    crew->dead = s;
+    advance(crew);
+    return SHEAF_OK;
+}
+
+/* Puts the next source into the empty slot at hand. SHEAF_PENDING: none yet; SHEAF_END: nothing is
+ * left at all. */
+static sheaf_status fill_slot(struct sheaf__interleave_crew *crew)
+{
+    struct sheaf__list_node *node = sheaf__list_pop(&crew->future);
+    if (node) {
+        crew->future_count--;
+        crew->slots[crew->at] = SHEAF__CONTAINER(node, struct source, node);
+        crew->open++;
+        return SHEAF_OK;
+    }
+    if (!crew->input_ended || crew->input_busy)
+        return SHEAF_PENDING;
+    if (crew->open == 0)
+        return SHEAF_END;
+    advance(crew);
+    return SHEAF_OK;
+}
+
+static sheaf_status step(struct sheaf__interleave_crew *crew, size_t want, struct sheaf__rows *rows,
+                         sheaf_error *err)
+{
+    if (crew->dead) {
+        struct source *dead = crew->dead;
+        crew->dead = NULL;
+        sheaf__mutex_unlock(&crew->lock);
+        source_free(dead); /* may wait for threads of its own */
+        sheaf__mutex_lock(&crew->lock);
+    }
+    look_around(crew);
+    return crew->slots[crew->at] ? read_slot(crew, want, rows, err) : fill_slot(crew);
+}
+
+static sheaf_status start_threads(struct sheaf__interleave_crew *crew, sheaf_error *err)
+{
+    while (crew->thread_count < crew->p->threads) {
+        SHEAF__TRY(sheaf__thread_start("sheaf-interlv", crew_main, crew, NULL,
+                                       &crew->threads[crew->thread_count], err));
+        crew->thread_count++;
+    }
+    return SHEAF_OK;
+}
+
+sheaf_status sheaf__interleave_crew_next(struct sheaf__interleave_crew *crew, size_t want,
+                                         struct sheaf__rows *rows, sheaf_error *err)
+{
+    const struct sheaf__wait wait = {SHEAF__NO_DEADLINE, crew->flow.token, NULL};
+    size_t before = rows->count;
+    SHEAF__TRY(start_threads(crew, err));
+    sheaf_status status = SHEAF_OK;
+    sheaf__mutex_lock(&crew->lock);
+    while (rows->count - before < want) {
+        status = step(crew, want - (rows->count - before), rows, err);
+        if (status == SHEAF_PENDING && rows->count > before)
+            break;
+        if (status == SHEAF_PENDING)
+            status = sheaf__cond_wait(&crew->changed, &crew->lock, &wait, err);
+        if (status != SHEAF_OK)
+            break;
+    }
+    sheaf__cond_broadcast(&crew->changed);
+    sheaf__mutex_unlock(&crew->lock);
+    return status == SHEAF_PENDING ? SHEAF_OK : status;
+}
+
+/* ---- life ---- */
+
+sheaf_status sheaf__interleave_crew_new(struct sheaf__iter *it, struct sheaf__interleave_crew **out,
+                                        sheaf_error *err)
+{
+    struct sheaf__interleave_crew *crew = sheaf__calloc(1, sizeof(*crew));
+    if (!crew)
+        return sheaf__no_memory(err, "an interleave");
+    *out = crew;
+    crew->it = it;
+    crew->p = sheaf__iter_params(it);
+    crew->unordered = crew->p->options.unordered || it->flow->unordered;
+    sheaf__list_init(&crew->future);
+    crew->slots = sheaf__calloc(crew->p->cycle, sizeof(struct source *));
+    crew->threads = sheaf__calloc((size_t)crew->p->threads, sizeof(struct sheaf__thread *));
+    if (!crew->slots || !crew->threads)
+        return sheaf__no_memory(err, "an interleave");
+    SHEAF__TRY(sheaf__flow_start(&crew->flow, it->flow, err));
+    return sheaf__iter_make(it->dataset->inputs[0], &crew->flow, &it->inputs[0], err);
+}
+
+void sheaf__interleave_crew_free(struct sheaf__interleave_crew *crew)
+{
+    if (!crew)
+        return;
+    sheaf__flow_cancel(&crew->flow);
+    for (int i = 0; i < crew->thread_count; i++)
+        sheaf__iter_join(crew->it, crew->threads[i]);
+    source_free(crew->dead);
+    for (size_t i = 0; crew->slots && i < crew->p->cycle; i++)
+        source_free(crew->slots[i]);
+    struct sheaf__list_node *node;
+    while ((node = sheaf__list_pop(&crew->future)) != NULL)
+        source_free(SHEAF__CONTAINER(node, struct source, node));
+    sheaf__iter_free(crew->it->inputs[0]);
+    crew->it->inputs[0] = NULL;
+    sheaf__flow_free(&crew->flow);
+    sheaf__free(crew->slots);
+    sheaf__free(crew->threads);
+    sheaf__free(crew);
+}

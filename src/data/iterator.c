@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/context.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "data/stage.h"
+#include "tensor/frame.h"
+
+/* Iterators: the tree inside, and the public one around it. */
+
+/* ---- what a tree shares ---- */
+
+sheaf_status sheaf__flow_start(struct sheaf__flow *flow, const struct sheaf__flow *above,
+                               sheaf_error *err)
+{
+    *flow = *above;
+    flow->token = sheaf__token_new(above->token);
+    return flow->token ? SHEAF_OK : sheaf__no_memory(err, "an iterator");
+}
+
+void sheaf__flow_cancel(struct sheaf__flow *flow)
+{
+    if (flow->token)
+        sheaf__token_cancel_with(flow->token, SHEAF_ERR_CANCELLED, "the iterator was freed");
+}
+
+void sheaf__flow_free(struct sheaf__flow *flow)
+{
+    if (flow->token)
+        sheaf__token_unref(flow->token);
+    flow->token = NULL;
+}
+
+/* ---- the tree ---- */
+
+static void fill_inputs(struct sheaf__iter *it)
+{
+    for (size_t i = 0; i < it->input_count && !it->broken; i++) {
+        it->inputs[i] = sheaf__iter_new(it->dataset->inputs[i], it->flow);
+        if (!it->inputs[i]) {
+            it->broken = true;
+            sheaf__no_memory(&it->later, "an iterator");
+        }
+    }
+}
+
+struct sheaf__iter *sheaf__iter_new(sheaf_dataset *d, const struct sheaf__flow *flow)
+{
+    const struct sheaf__stage_ops *ops = d->stage->ops;
+    struct sheaf__iter *it = sheaf__calloc(1, ops->iter_size);
+    struct sheaf__iter **inputs = it ? sheaf__calloc(d->input_count, sizeof(*inputs)) : NULL;
+    if (!inputs) {
+        sheaf__free(it);
+        return NULL;
+    }
+    it->dataset = sheaf_dataset_ref(d);
+    it->flow = flow;
+    it->inputs = inputs;
+    it->input_count = d->input_count;
+    if (d->error.status < 0) {
+        it->broken = true;
+        it->later = d->error;
+        return it;
+    }
+    if (!ops->lazy)
+        fill_inputs(it);
+    if (!it->broken && ops->start && ops->start(it, &it->later) < 0)
+        it->broken = true;
+    return it;
+}
+
+sheaf_status sheaf__iter_make(sheaf_dataset *d, const struct sheaf__flow *flow,
+                              struct sheaf__iter **it, sheaf_error *err)
+{
+    *it = sheaf__iter_new(d, flow);
+    return *it ? SHEAF_OK : sheaf__no_memory(err, "an iterator");
+}
+
+void sheaf__iter_free(struct sheaf__iter *it)
+{
+    if (!it)
+        return;
+    if (it->dataset->stage->ops->stop)
+        it->dataset->stage->ops->stop(it);
+    for (size_t i = 0; i < it->input_count; i++)
+        sheaf__iter_free(it->inputs[i]);
+    sheaf__free(it->inputs);
+    sheaf_dataset_free(it->dataset);
+    sheaf__free(it);
+}
+
+/* Puts the stage's name before an error that has none yet. */
+static void name_error(const struct sheaf__iter *it, sheaf_error *err)
+{
+    char name[64];
+    if (!err->reserved)
+        sheaf__error_prefix(err, "%s", sheaf__dataset_name(it->dataset, name));
+    err->reserved = 1;
+}
+
+sheaf_status sheaf__iter_pull(struct sheaf__iter *it, size_t want, struct sheaf__rows *rows,
+                              sheaf_error *err)
+{
+    if (it->later_end) {
+        it->later_end = false;
+        return SHEAF_END;
+    }
+    if (it->later.status < 0) {
+        *err = it->later;
+        if (!it->broken)
+            it->later.status = SHEAF_OK;
+        name_error(it, err);
+        return err->status;
+    }
+    SHEAF__TRY(sheaf__token_check(it->flow->token, err));
+    size_t before = rows->count;
+    if (rows->reserve < before + want)
+        rows->reserve = before + want;
+    err->status = SHEAF_OK;
+    err->reserved = 0;
+    sheaf_status status = it->dataset->stage->ops->next(it, want, rows, err);
+    if (status < 0)
+        name_error(it, err);
+    if (status == SHEAF_OK || rows->count == before)
+        return status;
+    if (status < 0)
+        it->later = *err;
+    it->later_end = status == SHEAF_END;
+    return SHEAF_OK;
+}
+
+void sheaf__iter_join(struct sheaf__iter *it, struct sheaf__thread *thread)
+{
+    sheaf_error err;
+    char name[64];
+    while (sheaf__thread_join(thread, sheaf__clock_after(SHEAF__S), &err) == SHEAF_ERR_DEADLINE)
+        sheaf__log(SHEAF_LOG_WARN, "%s: still waiting for a function of the program to return",
+                   sheaf__dataset_name(it->dataset, name));
+}
+
+/* ---- feeds ---- */
+
+sheaf_status sheaf__feed_fill(struct sheaf__feed *feed, size_t want, sheaf_error *err)
+{
+    while (sheaf__feed_left(feed) == 0) {
+        sheaf__block_unref(feed->block);
+        feed->at = 0;
+        feed->block = sheaf__rows_pop(&feed->rows);
+        if (feed->block)
+            continue;
+        sheaf__rows_clear(&feed->rows);
+        sheaf_status status = sheaf__iter_pull(feed->from, want, &feed->rows, err);
+        if (status != SHEAF_OK)
+            return status;
+    }
+    return SHEAF_OK;
+}
+
+void sheaf__feed_free(struct sheaf__feed *feed)
+{
+    sheaf__block_unref(feed->block);
+    sheaf__rows_free(&feed->rows);
+}
+
+/* ---- public ---- */
+
+struct sheaf_iterator {
+    struct sheaf__flow flow;
+    struct sheaf__iter *root;
+    struct sheaf__rows rows;
+};
+
+/* Stands for an iterator there was no memory for. */
+static struct sheaf_iterator no_memory;
+
+sheaf_iterator *sheaf_dataset_iterate(sheaf_dataset *d)
+{
+    sheaf_error ignored;
+    sheaf_context *context = d->context ? d->context : sheaf__context();
+    sheaf_context *caller = sheaf_context_enter(context);
+    struct sheaf_iterator *it = sheaf__calloc(1, sizeof(*it));
+    if (it) {
+        const struct sheaf__flow above = {.context = context, .unordered = d->options.unordered};
+        if (sheaf__flow_start(&it->flow, &above, &ignored) == SHEAF_OK)
+            it->root = sheaf__iter_new(d, &it->flow);
+        if (!it->root) {
+            sheaf__flow_free(&it->flow);
+            sheaf__free(it);
+            it = NULL;
+        }
+    }
+    sheaf_context_enter(caller);
+    return it ? it : &no_memory;
+}
+
+static sheaf_status next(sheaf_iterator *it, sheaf_element **out, sheaf_error *err)
+{
+    sheaf_status status = sheaf__iter_pull(it->root, 1, &it->rows, err);
+    if (status != SHEAF_OK)
+        return status;
+    sheaf_element *e = sheaf__block_element(sheaf__rows_front(&it->rows), 0, err);
+    sheaf__rows_clear(&it->rows);
+    *out = e ? sheaf__frame_own(e) : NULL;
+    return *out ? SHEAF_OK : sheaf__no_memory(err, "an element");
+}
+
+sheaf_status sheaf_iterator_next(sheaf_iterator *it, sheaf_element **out, sheaf_error *err)
+{
+    if (!it->root)
+        return sheaf__no_memory(err, "an iterator");
+    sheaf_error mine;
+    sheaf_context *caller = sheaf_context_enter(it->flow.context);
+    sheaf_status status = next(it, out, &mine);
+    sheaf_context_enter(caller);
+    if (status < 0 && err) {
+        *err = mine;
+        err->reserved = 0;
+    }
+    return status;
+}
+
+void sheaf_iterator_free(sheaf_iterator *it)
+{
+    if (!it || it == &no_memory)
+        return;
+    sheaf_context *caller = sheaf_context_enter(it->flow.context);
+    sheaf__flow_cancel(&it->flow);
+    sheaf__iter_free(it->root);
+    sheaf__rows_free(&it->rows);
+    sheaf__flow_free(&it->flow);
+    sheaf__free(it);
+    sheaf_context_enter(caller);
+}
+
+bool sheaf_each_element(sheaf_frame *frame, sheaf_iterator *it, sheaf_element **out,
+                        sheaf_error *err)
+{
+    sheaf_frame_close(frame);
+    sheaf_frame_open(frame);
+    if (sheaf_iterator_next(it, out, err) == SHEAF_OK)
+        return true;
+    sheaf_frame_close(frame);
+    return false;
+}

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/error.h"
+#include "base/list.h"
+#include "base/mem.h"
+#include "data/map.h"
+
+/* Threads that take turns at the input, call the function for each row of what they took, and
+ * leave the results in their ticket. Tickets stand in the order of the input; the consumer takes
+ * the first, or, unordered, any that is done. A ticket has as many rows as make the locking cheap
+ * beside the calls: one where a call is slow. */
+
+#define TICKET_NS  (50 * SHEAF__US)
+#define TICKET_MAX 256
+
+/* Rows, and the error that comes after them. */
+struct outcome {
+    struct outcome *next;
+    struct sheaf__rows rows;
+    sheaf_error err;
+};
+
+struct ticket {
+    struct sheaf__list_node node;
+    bool done;
+    struct sheaf__rows input;
+    struct outcome *first;
+};
+
+struct sheaf__map_crew {
+    struct sheaf__iter *it;
+    const struct sheaf__map *map;
+    struct sheaf__flow flow; /* of the input */
+    bool unordered;
+    struct sheaf__thread **threads;
+    int thread_count;
+    struct ticket *current; /* the consumer's, out of the list */
+
+    struct sheaf__mutex input_lock; /* guards the input iterator; taken before `lock` */
+    struct sheaf__mutex lock;       /* guards what follows */
+    struct sheaf__cond changed;
+    struct sheaf__list tickets;
+    int ticket_count;
+    size_t ticket_rows;
+    bool ended;     /* the input is, or there was no memory to go on */
+    bool no_memory; /* to be told at the end */
+};
+
+/* ---- tickets ---- */
+
+static void outcome_free(struct outcome *o)
+{
+    sheaf__rows_free(&o->rows);
+    sheaf__free(o);
+}
+
+static void ticket_free(struct ticket *t)
+{
+    while (t && t->first) {
+        struct outcome *o = t->first;
+        t->first = o->next;
+        outcome_free(o);
+    }
+    if (t)
+        sheaf__rows_free(&t->input);
+    sheaf__free(t);
+}
+
+static struct outcome *outcome_new(size_t rows)
+{
+    struct outcome *o = sheaf__calloc(1, sizeof(*o));
+    if (o)
+        o->rows.reserve = rows;
+    return o;
+}
+
+/* Waits for room and puts a new ticket at the end of the list; NULL when there is nothing more to
+ * do. */
+static struct ticket *ticket_new(struct sheaf__map_crew *crew, size_t *rows)
+{
+    const struct sheaf__wait wait = {SHEAF__NO_DEADLINE, crew->flow.token, NULL};
+    sheaf_error ignored;
+    sheaf_status status = SHEAF_OK;
+    struct ticket *t = NULL;
+    sheaf__mutex_lock(&crew->lock);
+    while (!crew->ended && status >= 0 && crew->ticket_count >= 2 * crew->map->threads)
+        status = sheaf__cond_wait(&crew->changed, &crew->lock, &wait, &ignored);
+    if (!crew->ended && status >= 0) {
+        t = sheaf__calloc(1, sizeof(*t));
+        if (t) {
+            sheaf__list_append(&crew->tickets, &t->node);
+            crew->ticket_count++;
+        } else {
+            crew->ended = crew->no_memory = true;
+        }
+    }
+    *rows = crew->ticket_rows;
+    sheaf__mutex_unlock(&crew->lock);
+    return t;
+}
+
+/* ---- the threads ---- */
+
+/* Takes rows of the input; NULL at its end. An error of the input is the ticket's outcome. */
+static struct ticket *take(struct sheaf__map_crew *crew)
+{
+    size_t rows;
+    struct outcome *o = outcome_new(0);
+    sheaf__mutex_lock(&crew->input_lock);
+    struct ticket *t = o ? ticket_new(crew, &rows) : NULL;
+    sheaf_status status = SHEAF_OK;
+    if (t)
+        status = sheaf__iter_pull(crew->it->inputs[0], rows, &t->input, &o->err);
+    if (!t || status == SHEAF_END) {
+        sheaf__mutex_lock(&crew->lock);
+        crew->ended = true;
+        crew->no_memory = crew->no_memory || !o;
+        if (t) {
+            sheaf__list_remove(&t->node);
+            crew->ticket_count--;
+        }
+        sheaf__cond_broadcast(&crew->changed);
+        sheaf__mutex_unlock(&crew->lock);
+        ticket_free(t);
+        t = NULL;
+    }
+    sheaf__mutex_unlock(&crew->input_lock);
+    if (t)
+        t->first = o;
+    else if (o)
+        outcome_free(o);
+    return t;
+}
+
+/* Calls the function for all rows of the ticket. A failed call ends an outcome and starts another.
+ */
+static void work(const struct sheaf__map *map, struct sheaf__map_call *call, struct ticket *t)
+{
+    struct outcome *last = t->first;
+    struct sheaf__block *block;
+    last->rows.reserve = t->input.count;
+    while ((block = sheaf__rows_pop(&t->input)) != NULL) {
+        for (size_t i = 0; i < block->count; i++) {
+            if (last->err.status < 0) {
+                last->next = outcome_new(block->count - i);
+                if (!last->next) {
+                    sheaf__no_memory(&last->err, "the results of a map");
+                    break;
+                }
+                last = last->next;
+            }
+            sheaf__map_apply(map, call, block, i, &last->rows, &last->err);
+        }
+        sheaf__block_unref(block);
+    }
+}
+
+/* Adapts the length of tickets to what a call costs. It grows slowly: one quick call says little.
+ */
+static void learn(struct sheaf__map_crew *crew, int64_t ns, size_t rows)
+{
+    int64_t fit = TICKET_NS / (ns / (int64_t)rows + 1);
+    size_t goal = fit < 1 ? 1 : fit > TICKET_MAX ? TICKET_MAX : (size_t)fit;
+    crew->ticket_rows = goal > 2 * crew->ticket_rows ? 2 * crew->ticket_rows : goal;
+}
+
+static void crew_main(void *user)
+{
+    struct sheaf__map_crew *crew = user;
+    struct sheaf__map_call call = {0};
+    struct ticket *t;
+    while ((t = take(crew)) != NULL) {
+        size_t rows = t->input.count;
+        int64_t before = sheaf__clock_now();
+        work(crew->map, &call, t);
+        int64_t ns = sheaf__clock_now() - before;
+        sheaf__mutex_lock(&crew->lock);
+        if (rows > 0)
+            learn(crew, ns, rows);
+        t->done = true;
+        sheaf__cond_broadcast(&crew->changed);
+        sheaf__mutex_unlock(&crew->lock);
+    }
+    sheaf__map_call_free(&call);
+}
+
+/* ---- the consumer ---- */
+
+static sheaf_status start_threads(struct sheaf__map_crew *crew, sheaf_error *err)
+{
+    while (crew->thread_count < crew->map->threads) {
+        SHEAF__TRY(sheaf__thread_start("sheaf-map", crew_main, crew, NULL,
+                                       &crew->threads[crew->thread_count], err));
+        crew->thread_count++;
+    }
+    return SHEAF_OK;
+}
+
+static struct ticket *find_done(const struct sheaf__map_crew *crew)
+{
+    struct sheaf__list_node *node = sheaf__list_first(&crew->tickets);
+    for (; node; node = sheaf__list_next(&crew->tickets, node)) {
+        struct ticket *t = SHEAF__CONTAINER(node, struct ticket, node);
+        if (t->done || !crew->unordered)
+            return t->done ? t : NULL;
+    }
+    return NULL;
+}
+
+/* Takes a ticket that is done out of the list. */
+static sheaf_status next_ticket(struct sheaf__map_crew *crew, sheaf_error *err)
+{
+    const struct sheaf__wait wait = {SHEAF__NO_DEADLINE, crew->flow.token, NULL};
+    sheaf_status status = SHEAF_OK;
+    struct ticket *t = NULL;
+    sheaf__mutex_lock(&crew->lock);
+    while (status >= 0 && !(t = find_done(crew)) && !(crew->ended && crew->ticket_count == 0))
+        status = sheaf__cond_wait(&crew->changed, &crew->lock, &wait, err);
+    if (t) {
+        status = SHEAF_OK;
+        sheaf__list_remove(&t->node);
+        crew->ticket_count--;
+        sheaf__cond_broadcast(&crew->changed);
+    } else if (status >= 0) {
+        status = crew->no_memory ? sheaf__no_memory(err, "a map") : SHEAF_END;
+        crew->no_memory = false;
+    }
+    sheaf__mutex_unlock(&crew->lock);
+    crew->current = t;
+    return status;
+}
+
+sheaf_status sheaf__map_crew_next(struct sheaf__map_crew *crew, size_t want,
+                                  struct sheaf__rows *rows, sheaf_error *err)
+{
+    SHEAF__TRY(start_threads(crew, err));
+    for (;;) {
+        struct outcome *o = crew->current ? crew->current->first : NULL;
+        if (o && o->rows.count > 0)
+            return sheaf__rows_move(&o->rows, want, rows, err);
+        if (!o) {
+            ticket_free(crew->current);
+            crew->current = NULL;
+            sheaf_status status = next_ticket(crew, err);
+            if (status != SHEAF_OK)
+                return status;
+            continue;
+        }
+        sheaf_error failure = o->err;
+        crew->current->first = o->next;
+        outcome_free(o);
+        if (failure.status < 0)
+            return sheaf__error_copy(err, &failure);
+    }
+}
+
+sheaf_status sheaf__map_crew_new(struct sheaf__iter *it, struct sheaf__map_crew **out,
+                                 sheaf_error *err)
+{
+    struct sheaf__map_crew *crew = sheaf__calloc(1, sizeof(*crew));
+    if (!crew)
+        return sheaf__no_memory(err, "a map");
+    *out = crew;
+    crew->it = it;
+    crew->map = sheaf__iter_params(it);
+    crew->unordered = crew->map->options.unordered || it->flow->unordered;
+    crew->ticket_rows = 1;
+    sheaf__list_init(&crew->tickets);
+    crew->threads = sheaf__calloc((size_t)crew->map->threads, sizeof(struct sheaf__thread *));
+    if (!crew->threads)
+        return sheaf__no_memory(err, "a map");
+    SHEAF__TRY(sheaf__flow_start(&crew->flow, it->flow, err));
+    return sheaf__iter_make(it->dataset->inputs[0], &crew->flow, &it->inputs[0], err);
+}
+
+void sheaf__map_crew_free(struct sheaf__map_crew *crew)
+{
+    if (!crew)
+        return;
+    sheaf__flow_cancel(&crew->flow);
+    for (int i = 0; i < crew->thread_count; i++)
+        sheaf__iter_join(crew->it, crew->threads[i]);
+    sheaf__iter_free(crew->it->inputs[0]);
+    crew->it->inputs[0] = NULL;
+    struct sheaf__list_node *node;
+    while ((node = sheaf__list_pop(&crew->tickets)) != NULL)
+        ticket_free(SHEAF__CONTAINER(node, struct ticket, node));
+    ticket_free(crew->current);
+    sheaf__flow_free(&crew->flow);
+    sheaf__free(crew->threads);
+    sheaf__free(crew);
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/error.h"
+#include "base/mem.h"
+#include "data/stage.h"
+
+/* A thread runs the input ahead of the consumer, up to a number of elements (R9.19): what is ready
+ * and what is being made together are never more. */
+
+#define AUTOTUNE_FIRST 2
+#define AUTOTUNE_MAX   16
+
+struct prefetch {
+    struct sheaf__params params;
+    int64_t count; /* 0: nothing is done; SHEAF_AUTOTUNE */
+};
+
+/* An error in its place among the rows. */
+struct stop_at {
+    struct stop_at *next;
+    uint64_t row; /* rows before it since the start */
+    sheaf_error err;
+};
+
+struct prefetch_iter {
+    struct sheaf__iter base;
+    struct sheaf__flow flow; /* of the input */
+    struct sheaf__thread *thread;
+
+    struct sheaf__mutex lock; /* guards what follows */
+    struct sheaf__cond changed;
+    struct sheaf__rows ready;
+    struct stop_at *errors, **errors_end;
+    uint64_t taken; /* rows by the consumer */
+    uint64_t made;  /* rows by the thread */
+    size_t limit;
+    bool ended;
+    sheaf_error no_memory; /* ended for that */
+};
+
+static sheaf_status describe(sheaf_dataset *d, sheaf_error *err)
+{
+    const struct prefetch *p = (const void *)d->params;
+    if (p->count < SHEAF_AUTOTUNE)
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                            "the number of elements is %lld, it must not be negative, or "
+                            "SHEAF_AUTOTUNE",
+                            (long long)p->count);
+    return SHEAF_OK;
+}
+
+static sheaf_status start(struct sheaf__iter *base, sheaf_error *err)
+{
+    struct prefetch_iter *it = (struct prefetch_iter *)base;
+    const struct prefetch *p = sheaf__iter_params(base);
+    SHEAF__TRY(sheaf__flow_start(&it->flow, base->flow, err));
+    it->errors_end = &it->errors;
+    it->limit = p->count < 0 ? AUTOTUNE_FIRST : (size_t)p->count;
+    return sheaf__iter_make(base->dataset->inputs[0], &it->flow, &base->inputs[0], err);
+}
+
+/* ---- the thread ---- */
+
+/* Waits until there is room for rows; 0 when there is nothing more to do. */
+static size_t wait_for_room(struct prefetch_iter *it)
+{
+    const struct sheaf__wait wait = {SHEAF__NO_DEADLINE, it->flow.token, NULL};
+    sheaf_error ignored;
+    sheaf_status status = SHEAF_OK;
+    sheaf__mutex_lock(&it->lock);
+    while (status >= 0 && !it->ended && it->made - it->taken >= it->limit)
+        status = sheaf__cond_wait(&it->changed, &it->lock, &wait, &ignored);
+    size_t room = status < 0 || it->ended ? 0 : it->limit - (size_t)(it->made - it->taken);
+    sheaf__mutex_unlock(&it->lock);
+    return room;
+}
+
+/* Under the lock. An error takes the place of an element. */
+static void add_error(struct prefetch_iter *it, const sheaf_error *err)
+{
+    struct stop_at *stop = sheaf__calloc(1, sizeof(*stop));
+    if (!stop) {
+        it->ended = true;
+        sheaf__no_memory(&it->no_memory, "a prefetch");
+        return;
+    }
+    stop->row = it->made++;
+    stop->err = *err;
+    *it->errors_end = stop;
+    it->errors_end = &stop->next;
+}
+
+static void prefetch_main(void *user)
+{
+    struct prefetch_iter *it = user;
+    struct sheaf__rows rows = {0};
+    sheaf_error err;
+    size_t room;
+    while ((room = wait_for_room(it)) > 0) {
+        sheaf__rows_clear(&rows);
+        sheaf_status status = sheaf__iter_pull(it->base.inputs[0], room, &rows, &err);
+        sheaf__mutex_lock(&it->lock);
+        it->made += rows.count;
+        if (status == SHEAF_OK)
+            status = sheaf__rows_move(&rows, rows.count, &it->ready, &err);
+        if (status == SHEAF_END)
+            it->ended = true;
+        else if (status < 0)
+            add_error(it, &err);
+        sheaf__cond_broadcast(&it->changed);
+        sheaf__mutex_unlock(&it->lock);
+    }
+    sheaf__rows_free(&rows);
+}
+
+/* ---- the consumer ---- */
+
+/* Under the lock. Rows up to the next error, or the error. */
+static sheaf_status take(struct prefetch_iter *it, size_t want, struct sheaf__rows *rows,
+                         sheaf_error *err)
+{
+    struct stop_at *stop = it->errors;
+    if (stop && stop->row == it->taken) {
+        it->errors = stop->next;
+        if (!it->errors)
+            it->errors_end = &it->errors;
+        *err = stop->err;
+        it->taken++;
+        sheaf__free(stop);
+        return err->status;
+    }
+    if (stop && stop->row - it->taken < want)
+        want = (size_t)(stop->row - it->taken);
+    size_t before = it->ready.count;
+    sheaf_status status = sheaf__rows_move(&it->ready, want, rows, err);
+    it->taken += before - it->ready.count;
+    return status;
+}
+
+/* Under the lock. A consumer that finds nothing wants more to be made ahead. */
+static void tune(struct prefetch_iter *it)
+{
+    const struct prefetch *p = sheaf__iter_params(&it->base);
+    if (p->count < 0 && it->limit < AUTOTUNE_MAX && it->taken > 0)
+        it->limit *= 2;
+}
+
+static sheaf_status next(struct sheaf__iter *base, size_t want, struct sheaf__rows *rows,
+                         sheaf_error *err)
+{
+    struct prefetch_iter *it = (struct prefetch_iter *)base;
+    const struct sheaf__wait wait = {SHEAF__NO_DEADLINE, it->flow.token, NULL};
+    if (it->limit == 0)
+        return sheaf__iter_pull(base->inputs[0], want, rows, err);
+    if (!it->thread)
+        SHEAF__TRY(
+            sheaf__thread_start("sheaf-prefetch", prefetch_main, it, NULL, &it->thread, err));
+    sheaf_status status = SHEAF_OK;
+    sheaf__mutex_lock(&it->lock);
+    if (it->made == it->taken && !it->ended)
+        tune(it);
+    while (status >= 0 && it->made == it->taken && !it->ended)
+        status = sheaf__cond_wait(&it->changed, &it->lock, &wait, err);
+    if (it->made > it->taken)
+        status = take(it, want, rows, err);
+    else if (status >= 0)
+        status = it->no_memory.status < 0 ? sheaf__error_copy(err, &it->no_memory) : SHEAF_END;
+    sheaf__cond_broadcast(&it->changed);
+    sheaf__mutex_unlock(&it->lock);
+    return status;
+}
+
+static void stop(struct sheaf__iter *base)
+{
+    struct prefetch_iter *it = (struct prefetch_iter *)base;
+    sheaf__flow_cancel(&it->flow);
+    sheaf__iter_join(base, it->thread);
+    sheaf__iter_free(base->inputs[0]);
+    base->inputs[0] = NULL;
+    sheaf__rows_free(&it->ready);
+    while (it->errors) {
+        struct stop_at *next_stop = it->errors->next;
+        sheaf__free(it->errors);
+        it->errors = next_stop;
+    }
+    sheaf__flow_free(&it->flow);
+}
+
+static void explain(const sheaf_dataset *d, struct sheaf__str *text)
+{
+    const struct prefetch *p = (const void *)d->params;
+    if (p->count >= 0)
+        sheaf__str_printf(text, "(%lld)", (long long)p->count);
+}
+
+const struct sheaf__stage_ops sheaf__prefetch_ops = {
+    .describe = describe,
+    .iter_size = sizeof(struct prefetch_iter),
+    .start = start,
+    .next = next,
+    .stop = stop,
+    .lazy = true,
+    .explain = explain,
+};
+
+sheaf_dataset *sheaf_dataset_prefetch(sheaf_dataset *d, int64_t count)
+{
+    struct prefetch *p = sheaf__params_new(sizeof(*p), SHEAF__STAGE_PREFETCH);
+    if (p)
+        p->count = count;
+    return sheaf__dataset_new(SHEAF__STAGE_PREFETCH, p, &d, 1);
+}

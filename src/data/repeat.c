@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/error.h"
+#include "data/stage.h"
+
+/* Starts the input again at its end (R9.16). */
+
+struct repeat {
+    struct sheaf__params params;
+    int64_t count; /* negative: for ever */
+};
+
+struct repeat_iter {
+    struct sheaf__iter base;
+    int64_t round;
+    bool some; /* rows in this round */
+    bool ended;
+};
+
+static sheaf_status describe(sheaf_dataset *d, sheaf_error *err)
+{
+    const struct repeat *p = (const void *)d->params;
+    int64_t n = d->cardinality, product;
+    (void)err;
+    if (p->count == 0 || n == 0)
+        d->cardinality = 0;
+    else if (p->count < 0)
+        d->cardinality = SHEAF_INFINITE;
+    else if (n > 0)
+        d->cardinality = __builtin_mul_overflow(n, p->count, &product) ? SHEAF_UNKNOWN : product;
+    return SHEAF_OK;
+}
+
+static sheaf_status start(struct sheaf__iter *base, sheaf_error *err)
+{
+    const struct repeat *p = sheaf__iter_params(base);
+    if (p->count == 0)
+        return SHEAF_OK;
+    return sheaf__iter_make(base->dataset->inputs[0], base->flow, &base->inputs[0], err);
+}
+
+/* Begins the next round, or says that there is none. */
+static sheaf_status again(struct repeat_iter *it, sheaf_error *err)
+{
+    const struct repeat *p = sheaf__iter_params(&it->base);
+    bool more = p->count < 0 ? it->some : ++it->round < p->count;
+    it->some = false;
+    it->ended = !more;
+    sheaf__iter_free(it->base.inputs[0]);
+    it->base.inputs[0] = NULL;
+    if (!more)
+        return SHEAF_END;
+    return sheaf__iter_make(it->base.dataset->inputs[0], it->base.flow, &it->base.inputs[0], err);
+}
+
+static sheaf_status next(struct sheaf__iter *base, size_t want, struct sheaf__rows *rows,
+                         sheaf_error *err)
+{
+    struct repeat_iter *it = (struct repeat_iter *)base;
+    if (it->ended || !base->inputs[0])
+        return SHEAF_END;
+    for (;;) {
+        sheaf_status status = sheaf__iter_pull(base->inputs[0], want, rows, err);
+        if (status == SHEAF_OK)
+            it->some = true;
+        if (status != SHEAF_END)
+            return status;
+        status = again(it, err);
+        if (status != SHEAF_OK)
+            return status;
+    }
+}
+
+static void explain(const sheaf_dataset *d, struct sheaf__str *text)
+{
+    const struct repeat *p = (const void *)d->params;
+    if (p->count >= 0)
+        sheaf__str_printf(text, "(%lld)", (long long)p->count);
+}
+
+const struct sheaf__stage_ops sheaf__repeat_ops = {
+    .describe = describe,
+    .iter_size = sizeof(struct repeat_iter),
+    .start = start,
+    .next = next,
+    .lazy = true,
+    .explain = explain,
+};
+
+sheaf_dataset *sheaf_dataset_repeat(sheaf_dataset *d, int64_t count)
+{
+    struct repeat *p = sheaf__params_new(sizeof(*p), SHEAF__STAGE_REPEAT);
+    if (p)
+        p->count = count;
+    return sheaf__dataset_new(SHEAF__STAGE_REPEAT, p, &d, 1);
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SHEAF_DATA_REWRITE_H
+#define SHEAF_DATA_REWRITE_H
+
+/* What distribute/ does to a dataset: rebatch, prefetch, auto-shard (R1.2), as a rewriting of the
+ * stage tree, and the types and empty elements that go with it. */
+
+#include <sheaf/dataset.h>
+
+/* Where one worker stands (R0.2). Zeros are ones (index 0). */
+struct sheaf__split {
+    int workers;  /* W: input pipelines */
+    int worker;   /* w */
+    int replicas; /* R: of each worker; N = W * R */
+};
+
+/* The dataset that one worker iterates. Its element number t * R + r belongs to replica r in step
+ * t. */
+struct sheaf__split_dataset {
+    sheaf_dataset *dataset;   /* counted; sheaf_dataset_free() */
+    sheaf_element_spec *spec; /* of one replica's part (R1.41-R1.43), NULL if not known; counted */
+    sheaf_autoshard policy;   /* what was applied: never AUTO */
+    sheaf_rebatch rebatch;    /* LEGACY or BALANCED; AUTO: not rebatched (N is 1) */
+    int64_t batch_size;       /* global, -1 if it could not be inferred (R1.8, R1.9) */
+    char why[200];            /* one line: "DATA (no file source: stage 1 (range))" */
+};
+
+/* Rewrites `d` (borrowed, unchanged) for a worker. SHEAF_ERR_INVALID_ARGUMENT: elements without a
+ * batch axis (R1.7), a bad split; SHEAF_ERR_NOT_FOUND: policy FILE and no file source (R2.35); or
+ * the error that `d` holds. A fallback of AUTO is logged once as a warning (S49). */
+sheaf_status sheaf__split_make(sheaf_dataset *d, const struct sheaf__split *split,
+                               struct sheaf__split_dataset *out, sheaf_error *err);
+void sheaf__split_free(struct sheaf__split_dataset *s);
+
+/* The batch size that the rebatching assumes (R1.8, R1.9), -1 if it cannot be inferred. */
+int64_t sheaf__batch_size_of(const sheaf_dataset *d);
+/* Size list of worker w, N entries (R1.12). */
+void sheaf__batch_sizes_for_worker(int64_t global, const struct sheaf__split *split,
+                                   int64_t *sizes);
+
+/* Whether every size of every tensor is known (R3.2). False for a NULL spec. */
+bool sheaf__spec_is_static(const sheaf_element_spec *spec);
+/* The same spec with every first size unknown (R1.45); a new count. NULL: no memory or a NULL spec.
+ */
+sheaf_element_spec *sheaf__spec_any_batch(const sheaf_element_spec *spec);
+/* An element of no examples for a replica without data (R3.15-R3.18); a new count. Sizes that the
+ * spec does not know are taken from `like`, a real element of the same dataset, if that is not
+ * NULL; `spec` may be NULL then. NULL: no memory, or both are NULL. */
+sheaf_element *sheaf__spec_dummy(const sheaf_element_spec *spec, const sheaf_element *like);
+
+/* The pipeline as text, a stage a line, source first, for --explain and tests; sheaf__free(). NULL:
+ * no memory. */
+char *sheaf__dataset_explain(const sheaf_dataset *d);
+
+#endif

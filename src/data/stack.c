@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/error.h"
+#include "base/mem.h"
+#include "data/rows.h"
+#include "tensor/shape.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Making a batch of rows: nothing to do where they are stacked in one piece, one copy where not. */
+
+/* What component `i` of a block's rows looks like. */
+struct kind {
+    const char *name;
+    sheaf_dtype dtype;
+    uint8_t layout;
+    sheaf_shape shape; /* of one row; of sparse ones as far as it is the same for all */
+};
+
+static struct kind kind_of(const struct sheaf__block *block, size_t i)
+{
+    const sheaf_tensor *t = block->columns->items[i].tensor;
+    sheaf_shape shape = block->boxed ? t->shape : sheaf__shape_inner(t->shape);
+    return (struct kind){block->columns->items[i].name, t->dtype, t->layout, shape};
+}
+
+/* Why rows cannot be stacked; `row` is the first of the odd block. */
+static sheaf_status unlike(const struct kind *a, const struct kind *b, size_t row, size_t i,
+                           sheaf_error *err)
+{
+    char name[80];
+    if (a->name[0])
+        snprintf(name, sizeof(name), "\"%.60s\"", a->name);
+    else
+        snprintf(name, sizeof(name), "%zu", i);
+    if (a->name != b->name)
+        return sheaf__error(
+            err, SHEAF_ERR_INVALID_ARGUMENT,
+            "cannot batch unlike elements: component %zu of element 0 is \"%.40s\", "
+            "of element %zu \"%.40s\"",
+            i, a->name, row, b->name);
+    if (a->dtype != b->dtype)
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                            "cannot batch tensors with different dtypes in component %s: element 0 "
+                            "has %s, element %zu has %s",
+                            name, sheaf_dtype_name(a->dtype), row, sheaf_dtype_name(b->dtype));
+    if (a->layout != b->layout)
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                            "cannot batch tensors with different layouts in component %s: elements "
+                            "0 and %zu",
+                            name, row);
+    return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                        "cannot batch tensors with different shapes in component %s: element 0 has "
+                        "%s, element %zu has %s",
+                        name, SHEAF__SHAPE_TEXT(a->shape), row, SHEAF__SHAPE_TEXT(b->shape));
+}
+
+static bool stacks(const struct kind *a, const struct kind *b)
+{
+    if (a->name != b->name || a->dtype != b->dtype || a->layout != b->layout)
+        return false;
+    return a->layout == SHEAF__SPARSE ? a->shape.rank == b->shape.rank
+                                      : sheaf_shape_equal(a->shape, b->shape);
+}
+
+/* Whether all blocks hold rows of one type that can be stacked. */
+static sheaf_status check(const struct sheaf__rows *rows, sheaf_error *err)
+{
+    const struct sheaf__block *first = sheaf__rows_front(rows);
+    size_t width = first->columns->count;
+    for (size_t i = 0; i < width; i++) {
+        struct kind kind = kind_of(first, i);
+        if (kind.layout != SHEAF__DENSE && kind.layout != SHEAF__SPARSE)
+            return sheaf__error(err, SHEAF_ERR_UNIMPLEMENTED,
+                                "cannot batch component %zu: ragged tensors are batched by "
+                                "parsing a batch",
+                                i);
+        if (kind.shape.rank >= SHEAF_MAX_RANK)
+            return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                                "cannot batch component %zu: it has %d axes, a batch would have "
+                                "more than %d",
+                                i, kind.shape.rank, SHEAF_MAX_RANK);
+    }
+    size_t row = first->count;
+    for (size_t b = rows->head + 1; b < rows->used; row += rows->blocks[b++]->count) {
+        if (rows->blocks[b]->columns->count != width)
+            return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                                "cannot batch unlike elements: element 0 has %zu components, "
+                                "element %zu has %zu",
+                                width, row, rows->blocks[b]->columns->count);
+        for (size_t i = 0; i < width; i++) {
+            struct kind a = kind_of(first, i), c = kind_of(rows->blocks[b], i);
+            if (!stacks(&a, &c))
+                return unlike(&a, &c, row, i, err);
+        }
+    }
+    return SHEAF_OK;
+}
+
+/* All dense rows of component `i`, copied behind one another. */
+static sheaf_tensor *join_dense(const struct sheaf__rows *rows, size_t i, sheaf_error *err)
+{
+    struct kind kind = kind_of(sheaf__rows_front(rows), i);
+    sheaf_shape shape = sheaf__shape_prepend(kind.shape, (int64_t)rows->count);
+    sheaf_tensor *out = sheaf__tensor_new(kind.dtype, shape, NULL, err);
+    if (!out)
+        return NULL;
+    char *to = out->data;
+    size_t bytes = sheaf__tensor_size(out) / rows->count;
+    for (size_t b = rows->head; b < rows->used; b++) {
+        const struct sheaf__block *block = rows->blocks[b];
+        const sheaf_tensor *t = block->columns->items[i].tensor;
+        if (kind.dtype == SHEAF_STRING && sheaf__string_keep_like(out, t, err) < 0)
+            goto failed;
+        if (block->boxed && sheaf__tensor_copy_out(t, to, err) < 0)
+            goto failed;
+        if (!block->boxed && bytes > 0)
+            memcpy(to, (const char *)t->data + block->first * bytes, block->count * bytes);
+        to += block->count * bytes;
+    }
+    return out;
+failed:
+    sheaf__unref(out);
+    return NULL;
+}
+
+/* Copies the entries of sparse row `row` to the batch: its number before each index. */
+static void put_sparse(const sheaf_tensor *t, int64_t row, int64_t *indices, char *values)
+{
+    const sheaf_tensor *at = t->parts[SHEAF__INDICES], *v = t->parts[SHEAF__VALUES];
+    int64_t n = at->shape.dims[0], rank = at->shape.dims[1];
+    const int64_t *from = at->data;
+    for (int64_t k = 0; k < n; k++) {
+        *indices++ = row;
+        for (int64_t r = 0; r < rank; r++)
+            *indices++ = from[k * rank + r];
+    }
+    if (n > 0)
+        memcpy(values, v->data, (size_t)n * sheaf_dtype_size(v->dtype));
+}
+
+/* Sparse rows as one sparse tensor of one more axis; the sizes are the largest of each axis. */
+static sheaf_tensor *join_sparse(const struct sheaf__rows *rows, size_t i, sheaf_error *err)
+{
+    struct kind kind = kind_of(sheaf__rows_front(rows), i);
+    int64_t entries = 0;
+    for (size_t b = rows->head; b < rows->used; b++) {
+        const sheaf_tensor *t = rows->blocks[b]->columns->items[i].tensor;
+        entries += t->parts[SHEAF__VALUES]->shape.dims[0];
+        for (int r = 0; r < t->shape.rank; r++)
+            if (t->shape.dims[r] > kind.shape.dims[r])
+                kind.shape.dims[r] = t->shape.dims[r];
+    }
+    sheaf_shape shape = sheaf__shape_prepend(kind.shape, (int64_t)rows->count);
+    sheaf_tensor *indices =
+        sheaf__tensor_new(SHEAF_INT64, SHEAF_SHAPE(entries, shape.rank), NULL, err);
+    sheaf_tensor *values =
+        indices ? sheaf__tensor_new(kind.dtype, SHEAF_SHAPE(entries), NULL, err) : NULL;
+    sheaf_tensor *out = NULL;
+    if (!values)
+        goto out;
+    int64_t done = 0, row = 0;
+    for (size_t b = rows->head; b < rows->used; b++, row++) {
+        const sheaf_tensor *t = rows->blocks[b]->columns->items[i].tensor;
+        const sheaf_tensor *v = t->parts[SHEAF__VALUES];
+        if (v->dtype == SHEAF_STRING && sheaf__string_keep_like(values, v, err) < 0)
+            goto out;
+        put_sparse(t, row, (int64_t *)indices->data + done * shape.rank,
+                   (char *)values->data + (size_t)done * sheaf_dtype_size(v->dtype));
+        done += v->shape.dims[0];
+    }
+    out = sheaf__tensor_sparse(indices, values, shape, err);
+out:
+    sheaf__unref(indices);
+    sheaf__unref(values);
+    return out;
+}
+
+static sheaf_element *join(const struct sheaf__rows *rows, sheaf_error *err)
+{
+    const struct sheaf__block *first = sheaf__rows_front(rows);
+    sheaf_element *out = sheaf__element_new(err);
+    if (!out)
+        return NULL;
+    out->pattern = first->columns->pattern;
+    for (size_t i = 0; i < first->columns->count; i++) {
+        bool sparse = first->columns->items[i].tensor->layout == SHEAF__SPARSE;
+        sheaf_tensor *t = sparse ? join_sparse(rows, i, err) : join_dense(rows, i, err);
+        sheaf_status status =
+            t ? sheaf__element_add(out, first->columns->items[i].name, t, err) : err->status;
+        sheaf__unref(t);
+        if (status < 0) {
+            sheaf__unref(out);
+            return NULL;
+        }
+    }
+    return out;
+}
+
+/* True if the block is our own and nobody else can see its columns: they may be cut to size. */
+static bool can_cut(const struct sheaf__block *block)
+{
+    const sheaf_element *e = block->columns;
+    bool mine =
+        block->refs == 1 && block->capacity > 0 && block->first == 0 && sheaf__object_unique(e);
+    for (size_t i = 0; mine && i < e->count; i++)
+        mine = sheaf__object_unique(e->items[i].tensor);
+    return mine;
+}
+
+static bool is_whole(const struct sheaf__block *block)
+{
+    bool whole = block->first == 0;
+    for (size_t i = 0; whole && i < block->columns->count; i++)
+        whole = block->columns->items[i].tensor->shape.dims[0] == (int64_t)block->count;
+    return whole;
+}
+
+/* The rows of one stacked block, without a copy. */
+static sheaf_element *whole_block(struct sheaf__block *block, sheaf_error *err)
+{
+    if (!is_whole(block)) {
+        if (!can_cut(block))
+            return sheaf__element_rows(block->columns, block->first, block->count, err);
+        for (size_t i = 0; i < block->columns->count; i++)
+            block->columns->items[i].tensor->shape.dims[0] = (int64_t)block->count;
+    }
+    block->capacity = 0;
+    return sheaf__ref(block->columns);
+}
+
+sheaf_status sheaf__rows_stack(struct sheaf__rows *rows, sheaf_element **batch, sheaf_error *err)
+{
+    SHEAF__TRY(check(rows, err));
+    struct sheaf__block *block = sheaf__rows_front(rows);
+    bool one = rows->head + 1 == rows->used && !block->boxed;
+    sheaf_element *e = one ? whole_block(block, err) : join(rows, err);
+    if (!e)
+        return err->status;
+    sheaf__rows_clear(rows);
+    *batch = e;
+    return SHEAF_OK;
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SHEAF_DATA_STAGE_H
+#define SHEAF_DATA_STAGE_H
+
+/* The shape of a stage: one file with its builder and its operations, and one line in the table of
+ * stages.h.
+ *
+ * A dataset is an immutable, counted node: a line of the table, parameters, inputs. An iterator is
+ * a tree of `struct sheaf__iter` over it, used by one thread at a time. Rows (data/rows.h) travel
+ * upwards, as many a call as the consumer is sure to use: nobody runs ahead of the demand, but
+ * prefetch and the parallel stages, which say so. */
+
+#include "base/object.h"
+#include "base/str.h"
+#include "base/wait.h"
+#include "data/rows.h"
+#include "data/stages.h"
+
+#include <sheaf/dataset.h>
+
+/* ---- nodes ---- */
+
+/* Parameters of a stage: first member of its own struct. Immutable once the node is made; rewritten
+ * copies of the node share them. */
+struct sheaf__params {
+    struct sheaf__object object;
+};
+
+struct sheaf_dataset {
+    struct sheaf__object object;
+    const struct sheaf__stage *stage;
+    struct sheaf__params *params;
+    sheaf_dataset **inputs;
+    size_t input_count;
+    unsigned number; /* of the stage in the user's pipeline, from 1; 0: added by a rewriting */
+    /* What describe() finds out. */
+    sheaf_element_spec *spec; /* NULL: not known, or an error */
+    int64_t cardinality;
+    sheaf_dataset_options options; /* merged over the inputs (R9.29) */
+    sheaf_error error;             /* the first; status 0: none */
+    sheaf_context *context;        /* where iterators run */
+    void *state;                   /* shared by all iterators: ops->state_size */
+};
+
+struct sheaf__iter;
+
+/* What a stage does. NULL where nothing is to do. */
+struct sheaf__stage_ops {
+    /* Checks the parameters and sets spec, cardinality and own options of a node that has its
+     * inputs. It inherits before: the only input's spec, cardinality and options. */
+    sheaf_status (*describe)(sheaf_dataset *d, sheaf_error *err);
+    void (*params_free)(void *params); /* what the struct owns; not the struct */
+    size_t state_size;                 /* of dataset->state, zeroed, then started */
+    void (*state_start)(sheaf_dataset *d);
+
+    size_t iter_size; /* of the iterator, zeroed; starts with struct sheaf__iter */
+    /* Prepares an iterator whose inputs' iterators are made (unless `lazy`). */
+    sheaf_status (*start)(struct sheaf__iter *it, sheaf_error *err);
+    /* Appends 1 to `want` rows and returns SHEAF_OK; SHEAF_END when none are left, again and again;
+     * an error: the iterator stays usable and stands behind what failed. END and errors may come
+     * after rows of the same call: the caller delivers them first. */
+    sheaf_status (*next)(struct sheaf__iter *it, size_t want, struct sheaf__rows *rows,
+                         sheaf_error *err);
+    /* Ends threads, frees what the iterator owns; its inputs' iterators go afterwards. */
+    void (*stop)(struct sheaf__iter *it);
+    bool lazy; /* makes its inputs' iterators itself */
+
+    /* Writes the parameters after the name: "(4, drop_remainder)". */
+    void (*explain)(const sheaf_dataset *d, struct sheaf__str *text);
+};
+
+/* A line of the table. */
+struct sheaf__stage {
+    const char *name;
+    unsigned traits; /* what the rewritings ask (stages.h) */
+    const struct sheaf__stage_ops *ops;
+};
+const struct sheaf__stage *sheaf__stage(enum sheaf__stage_id id);
+static inline bool sheaf__dataset_is(const sheaf_dataset *d, enum sheaf__stage_id id)
+{
+    return d->stage == sheaf__stage(id);
+}
+
+/* Zeroed parameters of `size` bytes for a stage, one count. NULL: no memory, which
+ * sheaf__dataset_new() takes note of. */
+void *sheaf__params_new(size_t size, enum sheaf__stage_id id);
+
+/* Makes the node; uses up the counts of `params` and of every input, also when that fails. Never
+ * NULL: what goes wrong is latched inside. A stage without parameters passes an empty struct
+ * sheaf__params. */
+sheaf_dataset *sheaf__dataset_new(enum sheaf__stage_id id, void *params,
+                                  sheaf_dataset *const *inputs, size_t input_count);
+/* A node that only carries `err`; uses up `d` (may be NULL). */
+sheaf_dataset *sheaf__dataset_failed(sheaf_dataset *d, enum sheaf__stage_id id,
+                                     const sheaf_error *err);
+/* The same stage and parameters over other inputs (borrowed array, counts used up), with a state of
+ * its own (R9.11). */
+sheaf_dataset *sheaf__dataset_over(const sheaf_dataset *d, sheaf_dataset *const *inputs);
+/* How it is called in messages: "stage 4 (map)". */
+const char *sheaf__dataset_name(const sheaf_dataset *d, char text[64]);
+/* Merges later options into earlier ones (R9.30). */
+void sheaf__options_merge(sheaf_dataset_options *into, const sheaf_dataset_options *later);
+/* Refuses what a version of the library does not know: non-zero room in an option struct. */
+sheaf_status sheaf__reserved_check(const uint64_t reserved[4], sheaf_error *err);
+
+/* ---- iterators ---- */
+
+/* What the iterators of one tree share. A stage that runs its inputs on threads of its own makes
+ * one for them, below its own, and cancels it before it joins. */
+struct sheaf__flow {
+    sheaf_context *context;
+    struct sheaf__token *token; /* cancelled when the tree is freed: ends every wait inside */
+    bool unordered;             /* an option of the whole pipeline */
+};
+sheaf_status sheaf__flow_start(struct sheaf__flow *flow, const struct sheaf__flow *above,
+                               sheaf_error *err);
+/* Ends every wait below it, at once. */
+void sheaf__flow_cancel(struct sheaf__flow *flow);
+void sheaf__flow_free(struct sheaf__flow *flow);
+
+struct sheaf__iter {
+    sheaf_dataset *dataset; /* counted */
+    const struct sheaf__flow *flow;
+    struct sheaf__iter **inputs; /* NULL entries: a lazy stage makes them itself */
+    size_t input_count;
+    sheaf_error later; /* an error or the end that came after rows */
+    bool later_end;
+    bool broken; /* start failed: `later` for ever */
+};
+
+/* The parameters of the stage, of its own type. */
+static inline const void *sheaf__iter_params(const struct sheaf__iter *it)
+{
+    return it->dataset->params;
+}
+
+/* Makes the iterators of a tree (d borrowed); what goes wrong comes out of every pull. NULL: no
+ * memory. */
+struct sheaf__iter *sheaf__iter_new(sheaf_dataset *d, const struct sheaf__flow *flow);
+/* The same with the error spelled out. */
+sheaf_status sheaf__iter_make(sheaf_dataset *d, const struct sheaf__flow *flow,
+                              struct sheaf__iter **it, sheaf_error *err);
+void sheaf__iter_free(struct sheaf__iter *it);
+/* The way to call a stage: 1 to `want` rows appended to `rows`, or SHEAF_END, or an error (err is
+ * not NULL) that names the stage. */
+sheaf_status sheaf__iter_pull(struct sheaf__iter *it, size_t want, struct sheaf__rows *rows,
+                              sheaf_error *err);
+/* Lets the stage that calls put its name before an error that a dataset inside it gave. */
+static inline void sheaf__iter_unnamed(sheaf_error *err)
+{
+    err->reserved = 0;
+}
+/* Joins a thread of a stage at teardown. It was told to end; only a function of the user can make
+ * it late, and then it is named in the log. */
+void sheaf__iter_join(struct sheaf__iter *it, struct sheaf__thread *thread);
+
+/* ---- a stage's own input ---- */
+
+/* Rows of an input that a stage works off one by one; what an error interrupts stays for the next
+ * call. Zeroed but for `from` is empty. */
+struct sheaf__feed {
+    struct sheaf__iter *from;
+    struct sheaf__rows rows;
+    struct sheaf__block *block; /* being worked off */
+    size_t at;                  /* its next row */
+};
+/* Makes sure that `block` has a row at `at`, pulling up to `want` if there is none. The stage adds
+ * what it used to `at`. */
+sheaf_status sheaf__feed_fill(struct sheaf__feed *feed, size_t want, sheaf_error *err);
+/* Rows of the block that are left. */
+static inline size_t sheaf__feed_left(const struct sheaf__feed *feed)
+{
+    return feed->block ? feed->block->count - feed->at : 0;
+}
+void sheaf__feed_free(struct sheaf__feed *feed);
+
+#endif
