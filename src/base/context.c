@@ -178,15 +178,20 @@ void sheaf__context_set_fs(sheaf_context *context, const struct sheaf__fs *fs)
 
 /* ---- stopping ---- */
 
-static void cancel_stopped(sheaf_context *context)
+/* The cause names the task that stops, whatever context the calling thread has. */
+static sheaf_error stop_cause(sheaf_context *context)
 {
-    sheaf__token_cancel_with(context->token, SHEAF_ERR_CANCELLED, "the program asked to stop");
+    sheaf_error cause;
+    sheaf__error(&cause, SHEAF_ERR_CANCELLED, "the program asked to stop");
+    cause.origin = sheaf__context_task(context);
+    return cause;
 }
 
 void sheaf__context_stop(sheaf_context *context)
 {
+    sheaf_error cause = stop_cause(context);
     atomic_store(&context->stop_asked, true);
-    cancel_stopped(context);
+    sheaf__token_cancel(context->token, &cause);
 }
 
 void sheaf_stop(void)
@@ -209,21 +214,25 @@ bool sheaf_stopped(void)
 /* A token is cancelled without the list locked, since its callbacks may make or free contexts. */
 void sheaf__context_stop_asked(void)
 {
+    /* Made now if not yet: filling an error would make it, and that takes the lock of the list. */
+    sheaf__context();
     for (;;) {
+        sheaf_error cause;
         struct sheaf__token *token = NULL;
+        struct sheaf__list_node *node;
         sheaf__mutex_lock(&all_lock);
-        struct sheaf__list_node *node =
-            sheaf__list_linked(&all.head) ? sheaf__list_first(&all) : NULL;
+        node = sheaf__list_linked(&all.head) ? sheaf__list_first(&all) : NULL;
         for (; node && !token; node = sheaf__list_next(&all, node)) {
             sheaf_context *context = SHEAF__CONTAINER(node, sheaf_context, node);
-            if (atomic_load(&context->stop_asked) &&
-                sheaf__token_status(context->token) == SHEAF_OK)
-                token = sheaf__token_ref(context->token);
+            if (!atomic_load(&context->stop_asked) || sheaf__token_status(context->token) < 0)
+                continue;
+            token = sheaf__token_ref(context->token);
+            cause = stop_cause(context);
         }
         sheaf__mutex_unlock(&all_lock);
         if (!token)
             return;
-        sheaf__token_cancel_with(token, SHEAF_ERR_CANCELLED, "the program asked to stop");
+        sheaf__token_cancel(token, &cause);
         sheaf__token_unref(token);
     }
 }

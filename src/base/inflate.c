@@ -6,6 +6,7 @@
 
 #include <inttypes.h>
 #include <isa-l/igzip_lib.h>
+#include <string.h>
 
 /* ISA-L's windows are 32 bits wide, and its pointers have no const though it only reads. */
 static uint32_t window(size_t size)
@@ -25,6 +26,9 @@ struct sheaf__inflate {
     enum sheaf__zip kind;
     uint64_t consumed; /* compressed bytes so far */
     bool between;      /* no member is open */
+    /* Bytes that ISA-L had taken in when a member ended, which belong to the next one. */
+    uint8_t carry[8];
+    size_t carry_size;
 };
 
 static void start_member(struct sheaf__inflate *z)
@@ -32,6 +36,19 @@ static void start_member(struct sheaf__inflate *z)
     isal_inflate_init(&z->state);
     z->state.crc_flag = z->kind == SHEAF__ZIP_GZIP ? ISAL_GZIP : ISAL_ZLIB;
     z->between = true;
+}
+
+/* Saves what is left in the bit buffer after the trailer of a member, and in front of what was
+ * carried. */
+static void end_member(struct sheaf__inflate *z, size_t unread)
+{
+    size_t size = (size_t)(z->state.read_in_length > 0 ? z->state.read_in_length : 0) / 8;
+    uint64_t bits = z->state.read_in;
+    memmove(z->carry + size, z->carry + z->carry_size - unread, unread);
+    for (size_t i = 0; i < size; i++, bits >>= 8)
+        z->carry[i] = (uint8_t)bits;
+    z->carry_size = size + unread;
+    start_member(z);
 }
 
 sheaf_status sheaf__inflate_new(enum sheaf__zip kind, struct sheaf__inflate **z, sheaf_error *err)
@@ -53,12 +70,13 @@ void sheaf__inflate_free(struct sheaf__inflate *z)
 void sheaf__inflate_reset(struct sheaf__inflate *z)
 {
     z->consumed = 0;
+    z->carry_size = 0;
     start_member(z);
 }
 
 bool sheaf__inflate_at_end(const struct sheaf__inflate *z)
 {
-    return z->between;
+    return z->between && z->carry_size == 0;
 }
 
 static sheaf_status bad_data(const struct sheaf__inflate *z, int code, sheaf_error *err)
@@ -79,31 +97,48 @@ static sheaf_status bad_data(const struct sheaf__inflate *z, int code, sheaf_err
                            z->consumed);
 }
 
+/* One call of ISA-L: the carried bytes first, then the caller's window. */
+static int step(struct sheaf__inflate *z, struct sheaf__zip_io *io)
+{
+    struct inflate_state *s = &z->state;
+    bool carried = z->carry_size > 0;
+    uint32_t in = carried ? (uint32_t)z->carry_size : window(io->in_size);
+    uint32_t out = window(io->out_size);
+    s->next_in = carried ? z->carry : readable(io->in);
+    s->avail_in = in;
+    s->next_out = io->out;
+    s->avail_out = out;
+    int code = isal_inflate(s);
+    size_t used = in - s->avail_in;
+    z->consumed += used;
+    if (!carried) {
+        io->in += used;
+        io->in_size -= used;
+    }
+    io->out += out - s->avail_out;
+    io->out_size -= out - s->avail_out;
+    size_t unread = carried ? s->avail_in : 0;
+    if (s->block_state == ISAL_BLOCK_FINISH && code == ISAL_DECOMP_OK) {
+        end_member(z, unread);
+        z->consumed -= z->carry_size - unread;
+    } else if (carried) {
+        memmove(z->carry, z->carry + used, unread);
+        z->carry_size = unread;
+    }
+    return code;
+}
+
 sheaf_status sheaf__inflate_next(struct sheaf__inflate *z, struct sheaf__zip_io *io,
                                  sheaf_error *err)
 {
-    struct inflate_state *s = &z->state;
     for (;;) {
-        if (z->between && io->in_size == 0)
+        if (z->between && z->carry_size + io->in_size == 0)
             return SHEAF_END;
         z->between = false;
-        uint32_t in = window(io->in_size);
-        uint32_t out = window(io->out_size);
-        s->next_in = readable(io->in);
-        s->avail_in = in;
-        s->next_out = io->out;
-        s->avail_out = out;
-        int code = isal_inflate(s);
-        z->consumed += in - s->avail_in;
-        io->in += in - s->avail_in;
-        io->in_size -= in - s->avail_in;
-        io->out += out - s->avail_out;
-        io->out_size -= out - s->avail_out;
+        int code = step(z, io);
         if (code != ISAL_DECOMP_OK && code != ISAL_END_INPUT)
             return bad_data(z, code, err);
-        if (s->block_state == ISAL_BLOCK_FINISH)
-            start_member(z);
-        else if (io->out_size == 0 || io->in_size == 0)
+        if (!z->between && (io->out_size == 0 || z->carry_size + io->in_size == 0))
             return SHEAF_OK;
     }
 }

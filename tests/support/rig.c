@@ -55,6 +55,7 @@ int rig_setup(void **state)
     sheaf_context_options options = {.log = keep_line, .environment = nothing};
     sheaf_error err = {0};
     *state = NULL;
+    sheaf__context(); /* the process default is made once and stays */
     sheaf__local_release();
     rig.before = sheaf__mem_stats();
     rig.log_size = 0;
@@ -98,7 +99,8 @@ int rig_teardown(void **state)
     sheaf__free(rig.folder);
     rig.folder = NULL;
     sheaf__strings_clear(&rig.paths);
-    /* First the thread's root frame, whose tensors belong to the context; then what that end made. */
+    /* First the thread's root frame, whose tensors belong to the context; then what that end made.
+     */
     sheaf__local_release();
     sheaf_context_enter(NULL);
     sheaf_context_free(rig.context);

@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* base/file.h over the system, over memory and over faults: the same tests where they are the same.
+ */
+#include "rig.h"
+
+#include "base/context.h"
+#include "base/fs.h"
+#include "base/mem.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+static void put(const char *path, const char *text)
+{
+    sheaf_error err = {0};
+    rig_ok(sheaf__file_replace(path, text, strlen(text), &err), &err);
+}
+
+static void expect(const char *path, const char *text)
+{
+    char *data = NULL;
+    size_t size = 0;
+    sheaf_error err = {0};
+    rig_ok(sheaf__file_read_all(path, 1 << 20, &data, &size, &err), &err);
+    assert_int_equal(size, strlen(text));
+    assert_string_equal(data, text);
+    sheaf__free(data);
+}
+
+static void expect_names(const char *path, const char *names)
+{
+    struct sheaf__strings list = {0};
+    char joined[256] = "";
+    sheaf_error err = {0};
+    rig_ok(sheaf__file_list(path, &list, &err), &err);
+    for (size_t i = 0; i < list.count; i++) {
+        strcat(joined, list.items[i]);
+        strcat(joined, " ");
+    }
+    assert_string_equal(joined, names);
+    sheaf__strings_clear(&list);
+}
+
+/* ---- the same on every file system; `d` is an empty directory ---- */
+
+static void reads_and_writes(const char *d)
+{
+    char *path = sheaf__path_join(d, "a.bin");
+    struct sheaf__file *f = NULL;
+    struct sheaf__file *again = NULL;
+    char data[8] = "";
+    size_t got = 0;
+    uint64_t size = 0;
+    sheaf_error err = {0};
+    rig_fails(sheaf__file_open(path, SHEAF__FILE_READ, &f, &err), &err, SHEAF_ERR_NOT_FOUND,
+              "cannot open: no such file");
+    assert_string_equal(err.file, path);
+    rig_ok(sheaf__file_open(path, SHEAF__FILE_NEW, &f, &err), &err);
+    rig_fails(sheaf__file_open(path, SHEAF__FILE_NEW, &again, &err), &err, SHEAF_ERR_ALREADY_EXISTS,
+              "cannot open");
+    rig_ok(sheaf__file_write(f, "0123", 4, &err), &err);
+    rig_ok(sheaf__file_write(f, "4567", 4, &err), &err);
+    rig_ok(sheaf__file_write_at(f, 2, "xy", 2, &err), &err);
+    rig_ok(sheaf__file_sync(f, &err), &err);
+    rig_ok(sheaf__file_read_at(f, 1, data, 4, &got, &err), &err);
+    assert_int_equal(got, 4);
+    assert_memory_equal(data, "1xy4", 4);
+    rig_ok(sheaf__file_read_at(f, 6, data, 8, &got, &err), &err);
+    assert_int_equal(got, 2);
+    rig_ok(sheaf__file_read_at(f, 100, data, 8, &got, &err), &err);
+    assert_int_equal(got, 0);
+    rig_ok(sheaf__file_truncate(f, 3, &err), &err);
+    rig_ok(sheaf__file_size(f, &size, &err), &err);
+    assert_int_equal(size, 3);
+    rig_ok(sheaf__file_write(f, "!", 1, &err), &err);
+    rig_ok(sheaf__file_close(f, &err), &err);
+    expect(path, "01x!");
+    rig_ok(sheaf__file_open(path, SHEAF__FILE_APPEND, &f, &err), &err);
+    rig_ok(sheaf__file_write(f, "++", 2, &err), &err);
+    rig_ok(sheaf__file_close(f, &err), &err);
+    expect(path, "01x!++");
+    rig_ok(sheaf__file_open(path, SHEAF__FILE_CREATE, &f, &err), &err);
+    rig_ok(sheaf__file_close(f, &err), &err);
+    expect(path, "");
+    rig_ok(sheaf__file_close(NULL, &err), &err);
+    sheaf__free(path);
+}
+
+static void makes_names(const char *d)
+{
+    char *sub = sheaf__path_join(d, "x/y/z");
+    char *file = sheaf__path_join(sub, "f");
+    char *moved = sheaf__path_join(d, "x/g");
+    struct sheaf__file_stat info;
+    sheaf_error err = {0};
+    rig_fails(sheaf__file_list(sub, &(struct sheaf__strings){0}, &err), &err, SHEAF_ERR_NOT_FOUND,
+              "cannot list");
+    rig_ok(sheaf__file_mkdir(sub, 0, &err), &err);
+    rig_ok(sheaf__file_mkdir(sub, 0, &err), &err);
+    put(file, "12345");
+    rig_fails(sheaf__file_mkdir(file, 0, &err), &err, SHEAF_ERR_NOT_FOUND, "not a directory");
+    rig_ok(sheaf__file_stat(file, &info, &err), &err);
+    assert_int_equal(info.kind, SHEAF__FILE_REGULAR);
+    assert_int_equal(info.size, 5);
+    assert_true(info.mtime_ns > 0);
+    rig_ok(sheaf__file_stat(sub, &info, &err), &err);
+    assert_int_equal(info.kind, SHEAF__FILE_DIRECTORY);
+    assert_true(sheaf__file_rmdir(sub, &err) < 0);
+    put(moved, "old");
+    rig_ok(sheaf__file_rename(file, moved, &err), &err);
+    rig_ok(sheaf__file_sync_dir(sub, &err), &err);
+    assert_false(sheaf__file_exists(file));
+    expect(moved, "12345");
+    rig_fails(sheaf__file_rename(file, moved, &err), &err, SHEAF_ERR_NOT_FOUND, "cannot rename");
+    rig_ok(sheaf__file_rmdir(sub, &err), &err);
+    rig_ok(sheaf__file_unlink(moved, &err), &err);
+    assert_true(sheaf__file_unlink(moved, NULL) < 0);
+    char *x = sheaf__path_join(d, "x");
+    put(sheaf__file_exists(x) ? moved : file, "");
+    expect_names(x, "g y ");
+    sheaf__free(x);
+    sheaf__free(sub);
+    sheaf__free(file);
+    sheaf__free(moved);
+}
+
+static void replaces_whole(const char *d)
+{
+    char *path = sheaf__path_join(d, "r");
+    struct sheaf__file *f = NULL;
+    sheaf_error err = {0};
+    put(path, "old");
+    rig_ok(sheaf__file_open(path, SHEAF__FILE_REPLACE, &f, &err), &err);
+    rig_ok(sheaf__file_write(f, "new", 3, &err), &err);
+    expect(path, "old");
+    rig_ok(sheaf__file_commit(f, &err), &err);
+    expect(path, "new");
+    rig_ok(sheaf__file_open(path, SHEAF__FILE_REPLACE, &f, &err), &err);
+    rig_ok(sheaf__file_write(f, "given up", 8, &err), &err);
+    rig_ok(sheaf__file_close(f, &err), &err);
+    expect(path, "new");
+    expect_names(d, "r ");
+    sheaf__free(path);
+}
+
+static void maps(const char *d)
+{
+    char *path = sheaf__path_join(d, "m");
+    struct sheaf__map *map = NULL;
+    sheaf_error err = {0};
+    put(path, "content");
+    rig_ok(sheaf__file_map(path, &map, &err), &err);
+    rig_ok(sheaf__file_unlink(path, &err), &err);
+    assert_int_equal(map->size, 7);
+    assert_memory_equal(map->data, "content", 7);
+    assert_string_equal(map->path, path);
+    sheaf__ref(map);
+    sheaf__unref(map);
+    assert_memory_equal(map->data, "content", 7);
+    sheaf__unref(map);
+    put(path, "");
+    rig_ok(sheaf__file_map(path, &map, &err), &err);
+    assert_int_equal(map->size, 0);
+    assert_non_null(map->data);
+    sheaf__unref(map);
+    sheaf__free(path);
+}
+
+static void locks(const char *d)
+{
+    char *path = sheaf__path_join(d, "lock");
+    struct sheaf__file *a = NULL;
+    struct sheaf__file *b = NULL;
+    sheaf_error err = {0};
+    rig_ok(sheaf__file_open(path, SHEAF__FILE_UPDATE, &a, &err), &err);
+    rig_ok(sheaf__file_open(path, SHEAF__FILE_UPDATE, &b, &err), &err);
+    rig_ok(sheaf__file_lock(a, &err), &err);
+    rig_fails(sheaf__file_lock(b, &err), &err, SHEAF_ERR_ALREADY_EXISTS, "locked by another");
+    rig_ok(sheaf__file_close(a, &err), &err);
+    rig_ok(sheaf__file_lock(b, &err), &err);
+    rig_ok(sheaf__file_close(b, &err), &err);
+    sheaf__free(path);
+}
+
+static void limits_what_is_read(const char *d)
+{
+    char *path = sheaf__path_join(d, "big");
+    char *data = NULL;
+    sheaf_error err = {0};
+    put(path, "0123456789");
+    rig_fails(sheaf__file_read_all(path, 9, &data, NULL, &err), &err, SHEAF_ERR_INVALID_ARGUMENT,
+              "10 bytes, expected at most 9");
+    rig_fails(sheaf__file_read_all(d, 9, &data, NULL, &err), &err, SHEAF_ERR_IO, "is a directory");
+    assert_null(data);
+    sheaf__free(path);
+}
+
+static void (*const common[])(const char *d) = {
+    reads_and_writes, makes_names, replaces_whole, maps, locks, limits_what_is_read};
+
+static void run_common(void)
+{
+    for (size_t i = 0; i < sizeof(common) / sizeof(common[0]); i++) {
+        char name[8] = {'d', (char)('0' + i), '\0'};
+        char *d = sheaf__path_join(rig_folder(), name);
+        sheaf_error err = {0};
+        rig_ok(sheaf__file_mkdir(d, 0, &err), &err);
+        common[i](d);
+        sheaf__free(d);
+    }
+}
+
+static void on_the_system(void **state)
+{
+    (void)state;
+    run_common();
+}
+
+static void on_memory(void **state)
+{
+    (void)state;
+    struct sheaf__fs *fs = sheaf__fs_memory_new();
+    sheaf__context_set_fs(sheaf__context(), fs);
+    run_common();
+    assert_int_equal(access(rig_path("d0"), F_OK), -1);
+    sheaf__context_set_fs(sheaf__context(), NULL);
+    sheaf__fs_memory_free(fs);
+}
+
+static void behind_faults_that_do_not_come(void **state)
+{
+    (void)state;
+    struct sheaf__fs *fs = sheaf__fs_faulty_new(sheaf__fs_system());
+    sheaf__context_set_fs(sheaf__context(), fs);
+    run_common();
+    assert_false(sheaf__fs_faulty_hit(fs));
+    sheaf__context_set_fs(sheaf__context(), NULL);
+    sheaf__fs_faulty_free(fs);
+}
+
+/* ---- crashes and faults ---- */
+
+/* After a crash at any moment the file is the old one or the new one, whole. */
+static void a_crash_leaves_old_or_new(void **state)
+{
+    (void)state;
+    for (uint64_t k = 1;; k++) {
+        struct sheaf__fs *memory = sheaf__fs_memory_new();
+        struct sheaf__fs *faulty = sheaf__fs_faulty_new(memory);
+        sheaf_error err = {0};
+        char *data = NULL;
+        sheaf__context_set_fs(sheaf__context(), faulty);
+        put("f", "old");
+        struct sheaf__fs_fault fault = {
+            .fail_at = k, .kinds = SHEAF__FS_ANY, .code = EIO, .sticky = true};
+        sheaf__fs_faulty_set(faulty, &fault);
+        sheaf_status status = sheaf__file_replace("f", "new!", 4, &err);
+        bool hit = sheaf__fs_faulty_hit(faulty);
+        assert_int_equal(status, hit ? SHEAF_ERR_IO : SHEAF_OK);
+        sheaf__fs_memory_crash(memory);
+        sheaf__context_set_fs(sheaf__context(), memory);
+        rig_ok(sheaf__file_read_all("f", 100, &data, NULL, &err), &err);
+        assert_true(strcmp(data, "new!") == 0 || (hit && strcmp(data, "old") == 0));
+        sheaf__free(data);
+        sheaf__context_set_fs(sheaf__context(), NULL);
+        sheaf__fs_faulty_free(faulty);
+        sheaf__fs_memory_free(memory);
+        if (!hit) {
+            assert_true(k >= 6); /* open, write, sync, close, rename, sync of the directory */
+            return;
+        }
+    }
+}
+
+static void memory_loses_what_was_not_synced(void **state)
+{
+    (void)state;
+    struct sheaf__fs *memory = sheaf__fs_memory_new();
+    struct sheaf__file *f = NULL;
+    sheaf_error err = {0};
+    sheaf__context_set_fs(sheaf__context(), memory);
+    put("kept", "x");
+    rig_ok(sheaf__file_open("kept", SHEAF__FILE_CREATE, &f, &err), &err);
+    rig_ok(sheaf__file_write(f, "lost", 4, &err), &err);
+    rig_ok(sheaf__file_close(f, &err), &err);
+    rig_ok(sheaf__file_open("nameless", SHEAF__FILE_NEW, &f, &err), &err);
+    rig_ok(sheaf__file_sync(f, &err), &err);
+    rig_ok(sheaf__file_close(f, &err), &err);
+    sheaf__fs_memory_crash(memory);
+    expect("kept", "x");
+    assert_false(sheaf__file_exists("nameless"));
+    sheaf__context_set_fs(sheaf__context(), NULL);
+    sheaf__fs_memory_free(memory);
+}
+
+static void a_fault_leaves_nothing_behind(void **state)
+{
+    (void)state;
+    struct sheaf__fs *faulty = sheaf__fs_faulty_new(sheaf__fs_system());
+    sheaf_error err = {0};
+    const char *path = rig_path("f");
+    put(path, "old");
+    sheaf__context_set_fs(sheaf__context(), faulty);
+    struct sheaf__fs_fault fault = {.fail_at = 1, .kinds = SHEAF__FS_WRITE, .code = ENOSPC};
+    sheaf__fs_faulty_set(faulty, &fault);
+    rig_fails(sheaf__file_replace(path, "new", 3, &err), &err, SHEAF_ERR_RESOURCE_EXHAUSTED,
+              "cannot write: no space left on device");
+    assert_string_equal(err.file, path);
+    expect_names(rig_folder(), "f ");
+    expect(path, "old");
+    fault.kinds = SHEAF__FS_READ;
+    fault.code = EIO;
+    sheaf__fs_faulty_set(faulty, &fault);
+    struct sheaf__map *map = NULL;
+    rig_fails(sheaf__file_map(path, &map, &err), &err, SHEAF_ERR_IO, "cannot map");
+    sheaf__context_set_fs(sheaf__context(), NULL);
+    sheaf__fs_faulty_free(faulty);
+}
+
+static sheaf_status use_files(void *user, sheaf_error *err)
+{
+    struct sheaf__map *map = NULL;
+    struct sheaf__strings names = {0};
+    sheaf_status status = sheaf__file_replace(user, "abc", 3, err);
+    if (status == SHEAF_OK)
+        status = sheaf__file_map(user, &map, err);
+    sheaf__unref(map);
+    if (status == SHEAF_OK)
+        status = sheaf__file_glob(user, &names, err);
+    sheaf__strings_clear(&names);
+    return status;
+}
+
+static void survives_failed_allocations(void **state)
+{
+    (void)state;
+    const char *path = rig_path("f");
+    char *given = sheaf__strdup(path);
+    assert_true(rig_fail_allocations(use_files, given) >= 10);
+    expect_names(rig_folder(), "f ");
+    sheaf__free(given);
+}
+
+static void read_only_directories_refuse(void **state)
+{
+    (void)state;
+    sheaf_error err = {0};
+    if (geteuid() == 0)
+        skip(); /* root may write anywhere */
+    rig_ok(sheaf__file_chmod(rig_folder(), 0500, &err), &err);
+    rig_fails(sheaf__file_replace(rig_path("f"), "", 0, &err), &err, SHEAF_ERR_PERMISSION,
+              "permission denied");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        rig_test(on_the_system),
+        rig_test(on_memory),
+        rig_test(behind_faults_that_do_not_come),
+        rig_test(a_crash_leaves_old_or_new),
+        rig_test(memory_loses_what_was_not_synced),
+        rig_test(a_fault_leaves_nothing_behind),
+        rig_test(survives_failed_allocations),
+        rig_test(read_only_directories_refuse),
+    };
+    return rig_run(tests);
+}
