@@ -22,7 +22,7 @@ struct model {
     sheaf_checkpoint *checkpoint;
 };
 
-static void model_make(struct model *m)
+static sheaf_status model_make(struct model *m, sheaf_error *err)
 {
     const sheaf_variable_options count = {.not_trainable = true,
                                           .aggregation = SHEAF_AGGREGATION_ONLY_FIRST_REPLICA};
@@ -38,6 +38,7 @@ static void model_make(struct model *m)
     m->checkpoint = sheaf_checkpoint_new();
     sheaf_checkpoint_add_variables(m->checkpoint, m->v, VARIABLES);
     sheaf_checkpoint_add_optimizer(m->checkpoint, "optimizer", m->optimizer);
+    return sheaf_optimizer_build(m->optimizer, m->v, VARIABLES, err);
 }
 
 static void model_free(struct model *m)
@@ -194,13 +195,14 @@ int main(int argc, char **argv)
     bool alone = o.predict || sheaf_cluster_is(cluster, "evaluator");
     if ((o.replicas == 0 || sheaf_devices_configure(o.replicas, &err) >= 0) &&
         sheaf_strategy_new(alone ? "one" : o.strategy, cluster, NULL, &s, &err) >= 0) {
+        sheaf_status status = SHEAF_OK;
         SHEAF_SCOPE(s)
         {
-            model_make(&m);
+            status = model_make(&m, &err);
         } /* variables live where the strategy says */
-        if (alone)
+        if (status >= 0 && alone)
             follow(&m, &err);
-        else
+        else if (status >= 0)
             train(s, &m, &err);
     }
     model_free(&m);

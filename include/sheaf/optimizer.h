@@ -62,6 +62,12 @@ SHEAF_API sheaf_optimizer *sheaf_optimizer_named(const char *rule,
                                                  const sheaf_optimizer_options *options);
 SHEAF_API void sheaf_optimizer_free(sheaf_optimizer *o);
 
+/** Makes the slots of the trainable ones among `variables`, which are all the optimizer will serve, as Keras's build does: so
+ *  that a checkpoint restored before the first step has somewhere to go. Without it the first minimize does so. Under a
+ *  strategy: in its scope, by every task alike. */
+SHEAF_CHECKED sheaf_status sheaf_optimizer_build(sheaf_optimizer *o, sheaf_variable *const *variables,
+                                                 size_t count, sheaf_error *err);
+
 /** Takes the gradient of `loss` with respect to every trainable variable the tape saw and applies it: reduced over
  *  replicas and workers under a synchronous strategy (SUM), pushed to the parameter servers under "ps". Nothing is applied
  *  before the last gradient is reduced. In a replica step; or without strategy. */

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "distribute/bind.h"
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "ops/variable.h"
+#include "tensor/element.h"
+
+#include <string.h>
+
+/* A number of the optimizer that a checkpoint holds. */
+struct number {
+    sheaf_trackable trackable;
+    sheaf_optimizer *optimizer;
+    const char *device;
+    struct sheaf__save_group *group;
+};
+
+struct bound {
+    sheaf_trackable list; /* "_variables" */
+    struct number iteration, learning_rate;
+    sheaf_variable *iterations; /* counts the steps of all workers; or NULL */
+    size_t count;
+    sheaf_variable **variables; /* counted */
+    size_t slot_count;
+    sheaf_trackable **slots; /* of each variable in turn */
+};
+
+/* Numbers. */
+
+static bool number_saveable(sheaf_trackable *t, size_t i, struct sheaf__saveable *out)
+{
+    const struct number *n = t->object;
+    const struct bound *b = n->optimizer->bound;
+    if (i > 0)
+        return false;
+    const bool counts = n == &b->iteration;
+    *out = (struct sheaf__saveable){.attribute = "VARIABLE_VALUE",
+                                    .full_name = counts ? "iteration" : "learning_rate",
+                                    .dtype = counts ? SHEAF_INT64 : SHEAF_FLOAT32,
+                                    .shape = SHEAF_SCALAR,
+                                    .full = SHEAF_SCALAR,
+                                    .device = n->device,
+                                    .group = n->group};
+    return true;
+}
+
+static sheaf_tensor *number_read(sheaf_trackable *t, size_t i)
+{
+    const struct number *n = t->object;
+    const struct bound *b = n->optimizer->bound;
+    (void)i;
+    return n == &b->iteration ? sheaf_long(atomic_load(&n->optimizer->iterations))
+                              : sheaf_float((float)sheaf_optimizer_learning_rate(n->optimizer));
+}
+
+static sheaf_status number_write(sheaf_trackable *t, size_t i, sheaf_tensor *value,
+                                 sheaf_error *err)
+{
+    struct number *n = t->object;
+    const struct bound *b = n->optimizer->bound;
+    (void)i;
+    (void)err;
+    if (n == &b->iteration)
+        atomic_store(&n->optimizer->iterations, sheaf_tensor_integer(value, 0));
+    else if (!n->optimizer->schedule)
+        n->optimizer->learning_rate = sheaf_tensor_number(value, 0);
+    return SHEAF_OK;
+}
+
+static const struct sheaf__trackable_class number_class = {
+    .saveable = number_saveable, .read = number_read, .write = number_write};
+
+/* The list and the optimizer itself. */
+
+static bool list_child(sheaf_trackable *t, size_t i, const char **name, sheaf_trackable **child)
+{
+    struct bound *b = t->object;
+    if (i >= 2 + b->slot_count)
+        return false;
+    *name = sheaf__name_of(i);
+    if (i == 0)
+        *child = b->iterations ? &b->iterations->trackable : &b->iteration.trackable;
+    else
+        *child = i == 1 ? &b->learning_rate.trackable : b->slots[i - 2];
+    return true;
+}
+
+static const struct sheaf__trackable_class list_class = {.child = list_child};
+
+static bool optimizer_child(sheaf_trackable *t, size_t i, const char **name,
+                            sheaf_trackable **child)
+{
+    const sheaf_optimizer *o = t->object;
+    struct bound *b = o->bound;
+    if (i > 0 || !b)
+        return false;
+    *name = "_variables";
+    *child = &b->list;
+    return true;
+}
+
+static const struct sheaf__trackable_class optimizer_class = {.child = optimizer_child};
+
+sheaf_trackable *sheaf_optimizer_trackable(sheaf_optimizer *o)
+{
+    if (!o)
+        return NULL;
+    o->trackable = (sheaf_trackable){&optimizer_class, o};
+    return &o->trackable;
+}
+
+/* Binding. */
+
+static void release(void *bound)
+{
+    struct bound *b = bound;
+    for (size_t i = 0; i < b->count; i++)
+        sheaf_variable_free(b->variables[i]);
+    sheaf_variable_free(b->iterations);
+    sheaf__free(b->variables);
+    sheaf__free(b->slots);
+    sheaf__free(b);
+}
+
+bool sheaf__is_bound(const sheaf_optimizer *o)
+{
+    return o->bound != NULL;
+}
+
+sheaf_variable *sheaf__bound_iterations(const sheaf_optimizer *o)
+{
+    const struct bound *b = o->bound;
+    return b ? b->iterations : NULL;
+}
+
+static bool has_variable(const struct bound *b, const sheaf_variable *v)
+{
+    for (size_t i = 0; i < b->count; i++)
+        if (b->variables[i] == v)
+            return true;
+    return false;
+}
+
+static sheaf_status check_bound(const sheaf_optimizer *o, sheaf_variable *const *variables,
+                                size_t count, sheaf_error *err)
+{
+    const struct bound *b = o->bound;
+    for (size_t i = 0; i < count; i++)
+        if (!has_variable(b, variables[i]))
+            return sheaf__error(
+                err, SHEAF_ERR_INVALID_ARGUMENT,
+                "optimizer %s is built for %zu variables, '%s' is not among them; an "
+                "optimizer serves one set of variables",
+                o->name, b->count, sheaf_variable_name(variables[i]));
+    return SHEAF_OK;
+}
+
+static sheaf_status add_slots(struct bound *b, sheaf_optimizer *o, sheaf_variable *v,
+                              sheaf_error *err)
+{
+    struct sheaf__rule_slot slots[SHEAF__RULE_SLOTS];
+    const size_t count = sheaf__rule_slots(&o->hyper, slots);
+    for (size_t k = 0; k < count; k++) {
+        sheaf_trackable *slot = sheaf__variable_slot_track(v, slots[k].name, slots[k].fill);
+        if (!slot)
+            return sheaf__no_memory(err, "an optimizer's slots");
+        b->slots[b->slot_count++] = slot;
+    }
+    return SHEAF_OK;
+}
+
+/* Under parameter servers the steps of all workers are counted in a variable there. */
+static sheaf_status count_steps(struct bound *b, sheaf_optimizer *o, sheaf_strategy *s,
+                                sheaf_error *err)
+{
+    b->iteration = (struct number){{&number_class, &b->iteration}, o, NULL, s->group};
+    b->learning_rate = (struct number){{&number_class, &b->learning_rate}, o, NULL, s->group};
+    b->iteration.device = b->learning_rate.device = s->devices ? s->devices[0] : NULL;
+    if (!s->cls->update)
+        return SHEAF_OK;
+    sheaf_variable_request request = {
+        .name = "iteration",
+        .dtype = SHEAF_INT64,
+        .shape = SHEAF_SCALAR,
+        .initializer = sheaf_init_zeros(),
+        .options = {.not_trainable = true, .aggregation = SHEAF_AGGREGATION_ONLY_FIRST_REPLICA}};
+    b->iterations = s->cls->create(s, &request);
+    return b->iterations ? sheaf_variable_status(b->iterations, err)
+                         : sheaf__no_memory(err, "an optimizer");
+}
+
+static sheaf_status fill_bound(struct bound *b, sheaf_optimizer *o,
+                               sheaf_variable *const *variables, size_t count, sheaf_error *err)
+{
+    b->list = (sheaf_trackable){&list_class, b};
+    b->variables = sheaf__calloc(count + 1, sizeof(sheaf_variable *));
+    b->slots = sheaf__calloc(count * SHEAF__RULE_SLOTS + 1, sizeof(sheaf_trackable *));
+    if (!b->variables || !b->slots)
+        return sheaf__no_memory(err, "an optimizer's slots");
+    sheaf_strategy *s =
+        count && variables[0]->strategy ? variables[0]->strategy : sheaf__strategy_default();
+    SHEAF__TRY(count_steps(b, o, s, err));
+    for (size_t i = 0; i < count; i++) {
+        SHEAF__TRY(sheaf_variable_status(variables[i], err));
+        b->variables[b->count++] = sheaf_variable_ref(variables[i]);
+        SHEAF__TRY(add_slots(b, o, variables[i], err));
+    }
+    return SHEAF_OK;
+}
+
+sheaf_status sheaf__bind(sheaf_optimizer *o, sheaf_variable *const *variables, size_t count,
+                         sheaf_error *err)
+{
+    SHEAF__TRY(sheaf__optimizer_check(o, err));
+    if (o->bound)
+        return check_bound(o, variables, count, err);
+    struct bound *b = sheaf__calloc(1, sizeof(*b));
+    if (!b)
+        return sheaf__no_memory(err, "an optimizer");
+    sheaf_status status = fill_bound(b, o, variables, count, err);
+    if (status < 0) {
+        release(b);
+        return status;
+    }
+    o->bound = b;
+    o->release = release;
+    return SHEAF_OK;
+}
+
+sheaf_status sheaf_optimizer_build(sheaf_optimizer *o, sheaf_variable *const *variables,
+                                   size_t count, sheaf_error *err)
+{
+    sheaf_variable **trainable = sheaf__calloc(count + 1, sizeof(*trainable));
+    if (!trainable)
+        return sheaf__no_memory(err, "an optimizer");
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++)
+        if (sheaf_variable_trainable(variables[i]))
+            trainable[kept++] = variables[i];
+    sheaf_status status = sheaf__bind(o, trainable, kept, err);
+    sheaf__free(trainable);
+    return status;
+}

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Splitting a dataset over the replicas of a strategy (R1.1–R1.5, R3.25–R3.42). */
+
+#include "distribute/dist_dataset.h"
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "data/rewrite.h"
+#include "tensor/frame.h"
+#include "tensor/print.h"
+
+static void destroy(void *object)
+{
+    sheaf_dist_dataset *d = object;
+    for (int i = 0; i < d->dataset_count; i++)
+        sheaf_dataset_free(d->datasets[i]);
+    sheaf__free(d->datasets);
+    sheaf_element_spec_free(d->spec);
+    sheaf_strategy_free(d->strategy);
+    sheaf__free(d);
+}
+
+static const struct sheaf__class dist_dataset_class = {"dist_dataset", destroy};
+
+/* One for `count` datasets, all still NULL. NULL without memory: every use of it reports that. */
+static sheaf_dist_dataset *allocate(sheaf_strategy *s, int count)
+{
+    sheaf_dist_dataset *d = sheaf__calloc(1, sizeof(*d));
+    if (!d)
+        return NULL;
+    sheaf__object_init(&d->object, &dist_dataset_class);
+    d->strategy = s == sheaf__strategy_default() ? s : sheaf__ref(s);
+    d->datasets = sheaf__calloc((size_t)count, sizeof(*d->datasets));
+    d->cardinality = SHEAF_UNKNOWN;
+    if (d->datasets)
+        d->dataset_count = count;
+    else
+        sheaf__no_memory(&d->latched, "a distributed dataset");
+    return d;
+}
+
+/* Whether iterators hand empty parts to replicas without data (R3.1). */
+static bool decide_fills(const sheaf_strategy *s, int64_t cardinality,
+                         const sheaf_element_spec *original)
+{
+    if (!s->partial_batches || cardinality == SHEAF_INFINITE)
+        return false;
+    return s->workers > 1 || !sheaf__spec_is_static(original);
+}
+
+/* Any step of a multi-worker job may bring empty parts (R1.45). */
+static void loosen_spec(sheaf_dist_dataset *d)
+{
+    if (!d->spec || !d->fills || d->strategy->workers == 1)
+        return;
+    sheaf_element_spec *any = sheaf__spec_any_batch(d->spec);
+    sheaf_element_spec_free(d->spec);
+    d->spec = any;
+}
+
+static sheaf_status check_input_options(const sheaf_strategy *s, const sheaf_input_options *o,
+                                        bool from_function, sheaf_error *err)
+{
+    if (!o)
+        return SHEAF_OK;
+    if (o->per_replica && (!from_function || s->cls != &sheaf__strategy_mirrored_class))
+        return sheaf__error(
+            err, SHEAF_ERR_UNIMPLEMENTED,
+            "input options: per_replica with %s under %s; it works for datasets from a "
+            "function under MirroredStrategy",
+            from_function ? "a dataset function" : "a dataset", s->cls->name);
+    if (from_function && o->place_dataset_on_device && (!o->per_replica || !o->no_fetch_to_device))
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                            "input options: place_dataset_on_device needs per_replica and "
+                            "no_fetch_to_device");
+    return SHEAF_OK;
+}
+
+/* The part of `data` that this worker iterates. */
+static sheaf_status split(sheaf_dist_dataset *d, sheaf_dataset *data, sheaf_error *err)
+{
+    const sheaf_strategy *s = d->strategy;
+    d->cardinality = sheaf_dataset_cardinality(data);
+    d->fills = decide_fills(s, d->cardinality, sheaf_dataset_element_spec(data));
+    if (!s->rebatches && s->workers == 1) {
+        d->spec = sheaf_element_spec_keep(sheaf_dataset_element_spec(data));
+        d->datasets[0] = sheaf_dataset_ref(data);
+        return SHEAF_OK;
+    }
+    struct sheaf__split where = {
+        .workers = s->workers, .worker = s->worker_id, .replicas = s->local};
+    struct sheaf__split_dataset made;
+    SHEAF__TRY(sheaf__split_make(data, &where, &made, err));
+    if (s->cls == &sheaf__strategy_ps_class)
+        sheaf__log_once(
+            SHEAF_LOG_INFO, "ps-input",
+            "ParameterServerStrategy: every worker reads the whole dataset; its sharding "
+            "policy is ignored");
+    else
+        sheaf__log(SHEAF_LOG_INFO, "input: worker %d of %d: %s", s->worker_id, s->workers,
+                   made.why);
+    d->datasets[0] = sheaf_dataset_ref(made.dataset);
+    d->spec = sheaf_element_spec_keep(made.spec);
+    sheaf__split_free(&made);
+    loosen_spec(d);
+    return SHEAF_OK;
+}
+
+sheaf_dist_dataset *sheaf_distribute_dataset(sheaf_strategy *s, sheaf_dataset *data,
+                                             const sheaf_input_options *options)
+{
+    s = sheaf__strategy_or_current(s);
+    sheaf_dist_dataset *d = allocate(s, 1);
+    if (d && d->latched.status >= 0 && check_input_options(s, options, false, &d->latched) >= 0)
+        split(d, data, &d->latched);
+    sheaf_dataset_free(data);
+    return d;
+}
+
+/* Calls the function for pipeline `i` of `count`, on the worker's CPU (S138). */
+static void call_dataset_fn(sheaf_dist_dataset *d, int i, sheaf_dataset_fn fn, void *user)
+{
+    const sheaf_strategy *s = d->strategy;
+    const bool per_replica = d->dataset_count > 1;
+    const sheaf_input_context context = {
+        .num_input_pipelines = per_replica ? d->dataset_count : s->pipelines,
+        .input_pipeline_id = per_replica ? i : s->pipeline,
+        .num_replicas_in_sync = s->total,
+    };
+    SHEAF_FRAME
+    SHEAF_DEVICE("CPU:0")
+    {
+        d->datasets[i] = fn(&context, user);
+    }
+    if (!d->datasets[i])
+        sheaf__error(&d->latched, SHEAF_ERR_INVALID_ARGUMENT,
+                     "the dataset function returned NULL for pipeline %d",
+                     context.input_pipeline_id);
+}
+
+sheaf_dist_dataset *sheaf_distribute_datasets_from_function(sheaf_strategy *s, sheaf_dataset_fn fn,
+                                                            void *user,
+                                                            const sheaf_input_options *options)
+{
+    s = sheaf__strategy_or_current(s);
+    sheaf_dist_dataset *d = allocate(s, options && options->per_replica ? s->local : 1);
+    if (!d || d->latched.status < 0 || check_input_options(s, options, true, &d->latched) < 0)
+        return d;
+    for (int i = 0; i < d->dataset_count && d->latched.status >= 0; i++)
+        call_dataset_fn(d, i, fn, user);
+    if (d->latched.status < 0)
+        return d;
+    const sheaf_element_spec *spec = sheaf_dataset_element_spec(d->datasets[d->dataset_count - 1]);
+    d->cardinality = sheaf_dataset_cardinality(d->datasets[0]);
+    d->fills = decide_fills(s, d->cardinality, sheaf_dataset_element_spec(d->datasets[0]));
+    d->spec = sheaf_element_spec_keep(spec);
+    loosen_spec(d);
+    return d;
+}
+
+const sheaf_element_spec *sheaf_dist_dataset_element_spec(const sheaf_dist_dataset *d)
+{
+    return d ? d->spec : NULL;
+}
+
+/* One tensor's spec, a copy for each local replica (R1.44). */
+static void make_leaf(size_t i, void *user, struct sheaf__node *node)
+{
+    const sheaf_dist_dataset *d = user;
+    const sheaf_tensor_spec spec = sheaf_element_spec_at(d->spec, i);
+    const bool bare = d->strategy->local == 1 && d->strategy->workers == 1;
+    struct sheaf__str out = {0};
+    sheaf__str_add(&out, bare ? "" : "PerReplicaSpec(");
+    for (int r = 0; r < (bare ? 1 : d->strategy->local); r++) {
+        sheaf__str_add(&out, r ? ", " : "");
+        sheaf__print_tensor_spec(&out, &spec);
+    }
+    sheaf__str_add(&out, bare ? "" : ")");
+    node->kind = 'x';
+    node->text = sheaf__frame_str(&out);
+}
+
+const char *sheaf_dist_dataset_element_spec_str(const sheaf_dist_dataset *d)
+{
+    if (!d || !d->spec)
+        return "None";
+    struct sheaf__str out = {0};
+    const struct sheaf__structure structure = sheaf__structure_of_spec(d->spec);
+    sheaf__print_structure(&out, &structure, SHEAF__STR, make_leaf, (void *)(uintptr_t)d);
+    return sheaf__frame_str(&out);
+}
+
+int64_t sheaf_dist_dataset_cardinality(const sheaf_dist_dataset *d)
+{
+    return d ? d->cardinality : SHEAF_UNKNOWN;
+}
+
+void sheaf_dist_dataset_free(sheaf_dist_dataset *d)
+{
+    sheaf__unref(d);
+}
+
+/* What functions of the program are told. */
+
+sheaf_status sheaf_per_replica_batch_size(const sheaf_input_context *context, int64_t global,
+                                          int64_t *size, sheaf_error *err)
+{
+    const int replicas = context->num_replicas_in_sync;
+    if (global % replicas != 0)
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                            "global batch size %lld is not divisible by the %d replicas in sync",
+                            (long long)global, replicas);
+    *size = global / replicas;
+    return SHEAF_OK;
+}
+
+const char *sheaf_input_context_str(const sheaf_input_context *context)
+{
+    struct sheaf__str out = {0};
+    sheaf__str_printf(&out, "tf.distribute.InputContext(input pipeline id %d, total: %d)",
+                      context->input_pipeline_id, context->num_input_pipelines);
+    return sheaf__frame_str(&out);
+}

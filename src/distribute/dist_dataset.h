@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SHEAF_DISTRIBUTE_DIST_DATASET_H
+#define SHEAF_DISTRIBUTE_DIST_DATASET_H
+
+/* Inside of distributed datasets: the dataset of this worker after it was split, or as its function
+ * made it, and how its iterators end (R3.1). */
+
+#include "base/object.h"
+#include "distribute/strategy.h"
+
+struct sheaf_dist_dataset {
+    struct sheaf__object object; /* counted; immutable once made */
+    sheaf_strategy *strategy;    /* counted */
+    sheaf_dataset **datasets;    /* one, or one a replica (R3.38) */
+    int dataset_count;
+    sheaf_element_spec *spec; /* of one replica's part; NULL: not known */
+    int64_t cardinality;      /* before it was split (R3.28) */
+    bool fills;               /* replicas without data get empty parts (R3.1) */
+    sheaf_error latched;
+};
+
+#endif

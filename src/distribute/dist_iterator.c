@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Iterating a distributed dataset: element j of the worker's dataset goes to replica j % R
+ * (R3.5–R3.24). */
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "data/rewrite.h"
+#include "distribute/dist_dataset.h"
+#include "distribute/sync.h"
+#include "distribute/values.h"
+#include "tensor/frame.h"
+
+struct sheaf_dist_iterator {
+    sheaf_dist_dataset *dataset; /* counted */
+    sheaf_iterator **iterators;  /* one, or one a replica */
+    sheaf_element *like;         /* some element of it, for the sizes of dummies; or NULL */
+    sheaf_error latched;
+    bool ended;
+};
+
+/* The parts of one step, each with a count; NULL where a replica has none. */
+struct parts {
+    sheaf_element *of[SHEAF__MOST_REPLICAS];
+    int count, with_data;
+};
+
+static void parts_clear(struct parts *p)
+{
+    for (int i = 0; i < p->count; i++)
+        sheaf_element_free(p->of[i]);
+}
+
+sheaf_dist_iterator *sheaf_iterate(sheaf_dist_dataset *d)
+{
+    sheaf_dist_iterator *it = sheaf__calloc(1, sizeof(*it));
+    if (!it)
+        return NULL;
+    if (!d) {
+        sheaf__no_memory(&it->latched, "a distributed dataset");
+        return it;
+    }
+    it->dataset = sheaf__ref(d);
+    it->latched = d->latched;
+    it->iterators = sheaf__calloc((size_t)d->dataset_count + 1, sizeof(*it->iterators));
+    if (!it->iterators)
+        sheaf__no_memory(&it->latched, "a distributed iterator");
+    for (int i = 0; it->latched.status >= 0 && i < d->dataset_count; i++)
+        it->iterators[i] = sheaf_dataset_iterate(d->datasets[i]);
+    return it;
+}
+
+void sheaf_dist_iterator_free(sheaf_dist_iterator *it)
+{
+    if (!it)
+        return;
+    for (int i = 0; it->iterators && i < it->dataset->dataset_count; i++)
+        sheaf_iterator_free(it->iterators[i]);
+    sheaf__free(it->iterators);
+    sheaf_element_free(it->like);
+    sheaf_dist_dataset_free(it->dataset);
+    sheaf__free(it);
+}
+
+const sheaf_element_spec *sheaf_dist_iterator_element_spec(const sheaf_dist_iterator *it)
+{
+    return it ? sheaf_dist_dataset_element_spec(it->dataset) : NULL;
+}
+
+/* Pulls one part for each replica, in order, until the data ends. */
+static sheaf_status pull(sheaf_dist_iterator *it, struct parts *p, sheaf_error *err)
+{
+    const sheaf_dist_dataset *d = it->dataset;
+    p->count = d->strategy->local;
+    p->with_data = 0;
+    for (int r = 0; r < p->count; r++)
+        p->of[r] = NULL;
+    SHEAF_FRAME
+    {
+        for (int r = 0; r < p->count; r++) {
+            sheaf_element *e = NULL;
+            sheaf_status status =
+                sheaf_iterator_next(it->iterators[d->dataset_count > 1 ? r : 0], &e, err);
+            if (status < 0)
+                return status;
+            if (status == SHEAF_END && d->dataset_count == 1)
+                break;
+            p->of[r] = status == SHEAF_END ? NULL : sheaf_element_keep(e);
+            p->with_data += p->of[r] != NULL;
+        }
+    }
+    if (!it->like && p->with_data > 0)
+        it->like = sheaf_element_keep(p->of[0]);
+    return SHEAF_OK;
+}
+
+/* Rows of a part: what its first tensor's first axis says. */
+static int64_t examples_of(const sheaf_element *e)
+{
+    const sheaf_tensor *t = e && e->count ? e->items[0].tensor : NULL;
+    return t && t->shape.rank > 0 ? t->shape.dims[0] : e ? 1 : 0;
+}
+
+static sheaf_status fill_empty(sheaf_dist_iterator *it, struct parts *p, sheaf_error *err)
+{
+    for (int r = 0; r < p->count; r++) {
+        if (p->of[r])
+            continue;
+        p->of[r] = sheaf__spec_dummy(it->dataset->spec, it->like);
+        if (!p->of[r])
+            return sheaf__error(
+                err, SHEAF_ERR_FAILED_PRECONDITION,
+                "replica %d has no data, and the type of the elements is not known before "
+                "the first one; give the map or generator a spec",
+                it->dataset->strategy->first + r);
+    }
+    return SHEAF_OK;
+}
+
+/* Agrees with the other workers on the step: how many replicas have data, how many examples there
+ * are. */
+static sheaf_status agree(sheaf_strategy *s, sheaf_status mine, const struct parts *p,
+                          struct sheaf__step_facts *facts, sheaf_error *err)
+{
+    facts->with_data = p->with_data;
+    facts->examples = 0;
+    for (int r = 0; r < p->count; r++)
+        facts->examples += examples_of(p->of[r]);
+    return s->workers > 1 ? sheaf__sync_facts(s, mine, facts, err) : mine;
+}
+
+static sheaf_status make_values(const sheaf_dist_iterator *it, const struct parts *p,
+                                int64_t examples, sheaf_values **out, sheaf_error *err)
+{
+    const sheaf_strategy *s = it->dataset->strategy;
+    const bool bare = s->local == 1 && s->workers == 1; /* R3.23 */
+    sheaf_values *v = sheaf__values_new(p->of, p->count, !bare, err);
+    if (!v)
+        return SHEAF_ERR_RESOURCE_EXHAUSTED;
+    v->examples = examples;
+    *out = sheaf__frame_own(v);
+    return SHEAF_OK;
+}
+
+/* One step's values: SHEAF_END when no replica has any data, or, without empty parts, when one has
+ * none (R3.6). */
+static sheaf_status advance(sheaf_dist_iterator *it, bool fills, sheaf_values **out,
+                            sheaf_error *err)
+{
+    struct parts p = {.count = 0};
+    struct sheaf__step_facts facts = {0};
+    sheaf_strategy *s = it->dataset->strategy;
+    sheaf_status status = agree(s, pull(it, &p, err), &p, &facts, err);
+    if (status >= 0 && (facts.with_data == 0 || (!fills && p.with_data < p.count))) {
+        it->ended = true;
+        status = SHEAF_END;
+    }
+    if (status == SHEAF_OK)
+        status = fill_empty(it, &p, err);
+    if (status == SHEAF_OK)
+        status = make_values(it, &p, facts.examples, out, err);
+    parts_clear(&p);
+    return status;
+}
+
+static sheaf_status check_next(sheaf_dist_iterator *it, sheaf_error *err)
+{
+    if (!it)
+        return sheaf__no_memory(err, "a distributed iterator");
+    if (it->latched.status < 0)
+        return sheaf__error_copy(err, &it->latched);
+    if (sheaf__mode_current()->kind == SHEAF__MODE_REPLICA)
+        return sheaf__error(
+            err, SHEAF_ERR_INVALID_ARGUMENT,
+            "the next element was asked for in a replica step, expected cross-replica context");
+    return SHEAF_OK;
+}
+
+sheaf_status sheaf_next(sheaf_dist_iterator *it, sheaf_values **out, sheaf_error *err)
+{
+    SHEAF__TRY(check_next(it, err));
+    if (it->ended)
+        return SHEAF_END;
+    return advance(it, it->dataset->fills, out, err);
+}
+
+sheaf_status sheaf_get_next(sheaf_dist_iterator *it, sheaf_values **out, sheaf_error *err)
+{
+    sheaf_status status = sheaf_next(it, out, err);
+    if (status == SHEAF_END)
+        return sheaf__error(err, SHEAF_ERR_OUT_OF_RANGE, "the end of the data is reached");
+    return status;
+}
+
+bool sheaf_each(sheaf_frame *frame, sheaf_dist_iterator *it, sheaf_values **out, sheaf_error *err)
+{
+    sheaf_frame_close(frame);
+    sheaf_frame_open(frame);
+    return sheaf_next(it, out, err) == SHEAF_OK;
+}
+
+/* Optionals. */
+
+struct sheaf_optional {
+    struct sheaf__object object;
+    sheaf_values *value; /* counted; NULL: nothing */
+};
+
+static void optional_destroy(void *object)
+{
+    sheaf_optional *o = object;
+    sheaf_values_free(o->value);
+    sheaf__free(o);
+}
+
+static const struct sheaf__class optional_class = {"optional", optional_destroy};
+
+/* Empty parts are handed out whatever the flag of the dataset says, unless the data never end
+ * (R3.12). */
+sheaf_status sheaf_get_next_as_optional(sheaf_dist_iterator *it, sheaf_optional **out,
+                                        sheaf_error *err)
+{
+    SHEAF__TRY(check_next(it, err));
+    sheaf_optional *o = sheaf__calloc(1, sizeof(*o));
+    if (!o)
+        return sheaf__no_memory(err, "an optional");
+    sheaf__object_init(&o->object, &optional_class);
+    sheaf_values *v = NULL;
+    sheaf_status status = SHEAF_END;
+    if (!it->ended)
+        status = advance(it, it->dataset->cardinality != SHEAF_INFINITE, &v, err);
+    if (status < 0) {
+        sheaf__unref(o);
+        return status;
+    }
+    o->value = status == SHEAF_OK ? sheaf_values_keep(v) : NULL;
+    *out = sheaf__frame_own(o);
+    return SHEAF_OK;
+}
+
+bool sheaf_optional_has_value(const sheaf_optional *o)
+{
+    return o && o->value;
+}
+
+sheaf_status sheaf_optional_value(const sheaf_optional *o, sheaf_values **out, sheaf_error *err)
+{
+    if (!sheaf_optional_has_value(o))
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "the optional has no value");
+    *out = o->value;
+    return SHEAF_OK;
+}

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "distribute/replica.h"
+
+#include "base/clock.h"
+#include "base/context.h"
+#include "base/error.h"
+#include "base/mem.h"
+#include "distribute/sync.h"
+#include "distribute/values.h"
+#include "ops/plan.h"
+#include "tensor/device.h"
+#include "tensor/frame.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* How long an idle replica spins before it sleeps: the next step usually follows at once. */
+enum { SPIN_NS = 20000 };
+
+/* A replica and what its last step came to. */
+struct replica_slot {
+    sheaf_replica replica;
+    struct sheaf__thread *thread; /* NULL for replica 0 */
+    sheaf_status status;
+    sheaf_error error;
+    sheaf_element *out;
+};
+
+/* Running one replica's step, on its thread. */
+
+static sheaf_status call_step(struct replica_slot *slot, const struct sheaf__job *job)
+{
+    sheaf_replica *r = &slot->replica;
+    sheaf_element *in = job->in ? sheaf__values_component(job->in, r->local) : NULL;
+    sheaf_element *out = sheaf_element_new();
+    if (!in)
+        in = sheaf_element_new();
+    sheaf_status status = job->fn(r, in, out, job->user);
+    sheaf_error first = {0};
+    sheaf_status latched = sheaf_frame_status(&first);
+    if (status >= 0 && latched >= 0) {
+        slot->out = sheaf_element_keep(out);
+        return SHEAF_OK;
+    }
+    if (latched < 0)
+        return sheaf__error_copy(&slot->error, &first);
+    return sheaf__error(&slot->error, status, "the step function of replica %d returned %s", r->id,
+                        sheaf_status_name(status));
+}
+
+/* The others stop where they wait; other workers hear the cause. */
+static void fail_step(struct sheaf__replicas *all, const struct replica_slot *slot)
+{
+    const bool first =
+        sheaf__token_cancel_with(all->token, SHEAF_ERR_CANCELLED, "replica %d failed: %s",
+                                 slot->replica.id, slot->error.message);
+    if (first)
+        sheaf__sync_abort(slot->replica.strategy, &slot->error);
+}
+
+static void run_slot(struct sheaf__replicas *all, struct replica_slot *slot)
+{
+    const struct sheaf__job *job = all->job;
+    sheaf_replica *r = &slot->replica;
+    struct sheaf__mode mode = {.kind = SHEAF__MODE_REPLICA,
+                               .strategy = r->strategy,
+                               .replica = r,
+                               .local_replica = r->local};
+    memset(&slot->error, 0, sizeof(slot->error));
+    slot->out = NULL;
+    r->plan = job->plans ? job->plans[r->local] : NULL;
+    sheaf__mode_push(&mode);
+    struct sheaf__device *own =
+        sheaf__device_set_own(sheaf__device_at(r->strategy->device_index[r->local]));
+    sheaf_frame frame = {0};
+    sheaf_frame_open(&frame);
+    sheaf__plan_begin(r->plan);
+    slot->status = call_step(slot, job);
+    sheaf__plan_end(r->plan, slot->status);
+    sheaf_frame_close(&frame);
+    sheaf__device_set_own(own);
+    sheaf__mode_pop(&mode);
+    r->plan = NULL;
+    if (slot->status < 0)
+        fail_step(all, slot);
+    sheaf__meet_leave(&all->meet, r->local);
+}
+
+/* The replicas' threads. */
+
+static void await_step(struct sheaf__replicas *all, uint32_t seen)
+{
+    struct sheaf__spin spin = sheaf__spin_for(SPIN_NS);
+    while (atomic_load_explicit(&all->generation, memory_order_acquire) == seen &&
+           sheaf__spin_again(&spin))
+        ;
+    if (atomic_load_explicit(&all->generation, memory_order_acquire) != seen)
+        return;
+    const struct sheaf__wait idle = {SHEAF__NO_DEADLINE, SHEAF__NO_TOKEN, "the next step"};
+    sheaf__mutex_lock(&all->mutex);
+    while (atomic_load_explicit(&all->generation, memory_order_relaxed) == seen)
+        sheaf__cond_wait(&all->changed, &all->mutex, &idle, NULL);
+    sheaf__mutex_unlock(&all->mutex);
+}
+
+static void finish(struct sheaf__replicas *all)
+{
+    if (atomic_fetch_sub_explicit(&all->working, 1, memory_order_acq_rel) == 1) {
+        sheaf__mutex_lock(&all->mutex);
+        sheaf__cond_broadcast(&all->changed);
+        sheaf__mutex_unlock(&all->mutex);
+    }
+}
+
+static void replica_thread(void *user)
+{
+    struct replica_slot *slot = user;
+    struct sheaf__replicas *all = slot->replica.all;
+    for (uint32_t seen = 0;; seen++) {
+        await_step(all, seen);
+        if (all->closing)
+            return;
+        run_slot(all, slot);
+        finish(all);
+    }
+}
+
+static void start_step(struct sheaf__replicas *all, bool closing)
+{
+    sheaf__mutex_lock(&all->mutex);
+    all->closing = closing;
+    atomic_store_explicit(&all->working, (uint32_t)all->count - 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&all->generation, 1, memory_order_release);
+    sheaf__cond_broadcast(&all->changed);
+    sheaf__mutex_unlock(&all->mutex);
+}
+
+/* Waits for the replicas besides 0. Their own waits have deadlines and the step's token; only the
+ * program's function cannot be cut short. */
+static void await_replicas(struct sheaf__replicas *all)
+{
+    struct sheaf__spin spin = sheaf__spin_for(SPIN_NS);
+    while (atomic_load_explicit(&all->working, memory_order_acquire) > 0 &&
+           sheaf__spin_again(&spin))
+        ;
+    const struct sheaf__wait wait = {SHEAF__NO_DEADLINE, SHEAF__NO_TOKEN, "the replicas' step"};
+    sheaf__mutex_lock(&all->mutex);
+    while (atomic_load_explicit(&all->working, memory_order_acquire) > 0)
+        sheaf__cond_wait(&all->changed, &all->mutex, &wait, NULL);
+    sheaf__mutex_unlock(&all->mutex);
+}
+
+/* Making and freeing them. */
+
+void sheaf__replicas_free(struct sheaf__replicas *all)
+{
+    if (!all)
+        return;
+    start_step(all, true);
+    for (int i = 0; i < all->count && all->slots; i++)
+        sheaf__thread_join(all->slots[i].thread, SHEAF__NO_DEADLINE, NULL);
+    sheaf__meet_destroy(&all->meet);
+    sheaf__free(all->slots);
+    sheaf__free(all);
+}
+
+static sheaf_status start_threads(sheaf_strategy *s, struct sheaf__replicas *all, sheaf_error *err)
+{
+    for (int i = 0; i < all->count; i++)
+        all->slots[i].replica =
+            (sheaf_replica){.strategy = s, .all = all, .local = i, .id = s->first + i};
+    for (int i = 1; i < all->count; i++) {
+        char name[16];
+        snprintf(name, sizeof(name), "replica-%d", i);
+        const struct sheaf__device *device = sheaf__device_at(s->device_index[i]);
+        const struct sheaf__thread_options cores = {.cpus = device->cpus,
+                                                    .cpu_count = device->cpu_count};
+        SHEAF__TRY(sheaf__thread_start(name, replica_thread, &all->slots[i], &cores,
+                                       &all->slots[i].thread, err));
+    }
+    return SHEAF_OK;
+}
+
+sheaf_status sheaf__replicas_of(sheaf_strategy *s, struct sheaf__replicas **replicas,
+                                sheaf_error *err)
+{
+    if (!s->replicas) {
+        struct sheaf__replicas *all = sheaf__calloc(1, sizeof(*all));
+        if (!all)
+            return sheaf__no_memory(err, "replicas");
+        all->count = s->local;
+        all->slots = sheaf__calloc((size_t)s->local, sizeof(*all->slots));
+        if (!all->slots || !sheaf__meet_init(&all->meet, s->local)) {
+            sheaf__replicas_free(all);
+            return sheaf__no_memory(err, "replicas");
+        }
+        sheaf_status status = start_threads(s, all, err);
+        if (status < 0) {
+            sheaf__replicas_free(all);
+            return status;
+        }
+        s->replicas = all;
+    }
+    *replicas = s->replicas;
+    return SHEAF_OK;
+}
+
+/* One step on all of them. */
+
+/* The lowest replica's error that another's failure did not cause. */
+static sheaf_status choose_error(const struct sheaf__replicas *all, sheaf_error *err)
+{
+    const struct replica_slot *chosen = NULL;
+    for (int i = all->count - 1; i >= 0; i--) {
+        const struct replica_slot *slot = &all->slots[i];
+        if (slot->status >= 0)
+            continue;
+        if (!chosen || slot->status != SHEAF_ERR_CANCELLED || chosen->status == SHEAF_ERR_CANCELLED)
+            chosen = slot;
+    }
+    if (!chosen)
+        return SHEAF_OK;
+    sheaf__error_copy(err, &chosen->error);
+    return chosen->status;
+}
+
+static sheaf_status collect(struct sheaf__replicas *all, const struct sheaf__job *job,
+                            sheaf_error *err)
+{
+    sheaf_status status = choose_error(all, err);
+    for (int i = 0; i < all->count; i++) {
+        if (status < 0)
+            sheaf_element_free(all->slots[i].out);
+        job->outs[i] = status < 0 ? NULL : all->slots[i].out;
+        all->slots[i].out = NULL;
+    }
+    return status;
+}
+
+sheaf_status sheaf__replicas_run(sheaf_strategy *s, const struct sheaf__job *job, sheaf_error *err)
+{
+    struct sheaf__replicas *all;
+    SHEAF__TRY(sheaf__replicas_of(s, &all, err));
+    all->token = sheaf__token_new(NULL);
+    if (!all->token)
+        return sheaf__no_memory(err, "a step");
+    all->job = job;
+    all->deadline = sheaf__clock_after(s->deadline_ns);
+    sheaf__meet_reset(&all->meet);
+    sheaf__sync_reset(s);
+    if (all->count > 1)
+        start_step(all, false);
+    run_slot(all, &all->slots[0]);
+    if (all->count > 1)
+        await_replicas(all);
+    all->job = NULL;
+    sheaf_status status = collect(all, job, err);
+    sheaf__token_unref(all->token);
+    all->token = NULL;
+    return status;
+}
+
+/* What a replica sees. */
+
+static sheaf_replica default_replica;
+sheaf_replica *sheaf__replica_default(void)
+{
+    static struct sheaf__once once;
+    sheaf__once(&once, (void (*)(void))sheaf__strategy_default);
+    return &default_replica;
+}
+
+static const sheaf_replica *or_default(const sheaf_replica *r)
+{
+    return r ? r : &default_replica;
+}
+
+int sheaf_replica_id(const sheaf_replica *r)
+{
+    return or_default(r)->id;
+}
+
+sheaf_strategy *sheaf_replica_strategy(const sheaf_replica *r)
+{
+    sheaf_strategy *s = or_default(r)->strategy;
+    return s ? s : sheaf__strategy_default();
+}
+
+int sheaf_replica_count(const sheaf_replica *r)
+{
+    return sheaf_replica_strategy(r)->total;
+}
+
+const char *sheaf_replica_device(const sheaf_replica *r)
+{
+    const char *device =
+        sheaf_strategy_worker_device(sheaf_replica_strategy(r), or_default(r)->local);
+    struct sheaf__device *current = device ? NULL : sheaf__device_current(NULL);
+    return current ? sheaf__device_full_name(current) : device;
+}
+
+sheaf_status sheaf__replica_check(sheaf_replica *r, const char *what, sheaf_error *err)
+{
+    const struct sheaf__mode *mode = sheaf__mode_current();
+    if (r == &default_replica && mode->kind == SHEAF__MODE_DEFAULT)
+        return SHEAF_OK;
+    if (mode->kind != SHEAF__MODE_REPLICA)
+        return sheaf__error(
+            err, SHEAF_ERR_FAILED_PRECONDITION,
+            "%s outside a replica step; call it inside the function given to sheaf_run", what);
+    if (mode->replica != r)
+        return sheaf__error(
+            err, SHEAF_ERR_FAILED_PRECONDITION,
+            "%s with the context of another replica or strategy; use the one given to this step",
+            what);
+    return SHEAF_OK;
+}
+
+sheaf_status sheaf__replica_meet(sheaf_replica *r, const char *what, void *contribution,
+                                 sheaf__meet_fn fn, void *user, sheaf_error *err)
+{
+    SHEAF__TRY(sheaf__replica_check(r, what, err));
+    if (!r->all)
+        return fn(&contribution, 1, user, err);
+    struct sheaf__replicas *all = r->all;
+    const struct sheaf__meet_ticket ticket = {what, contribution};
+    const struct sheaf__wait wait = {sheaf__clock_after(r->strategy->deadline_ns), all->token,
+                                     what};
+    return sheaf__meet_at(&all->meet, r->local, &ticket, fn, user, &wait, err);
+}

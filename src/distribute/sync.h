@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SHEAF_DISTRIBUTE_SYNC_H
+#define SHEAF_DISTRIBUTE_SYNC_H
+
+/* How the replicas of a strategy reduce with each other: a team of its processes, and the channels
+ * on it. Replicas call from their own threads; the calls for a whole process come from one thread
+ * at a time. Everything ends with the strategy's deadline, with the step's token, or when a member
+ * is lost. */
+
+#include "coll/team.h"
+#include "distribute/strategy.h"
+#include "tensor/tensor.h"
+
+struct sheaf__sync {
+    struct sheaf__team *team;
+    struct sheaf__channel *gradients, *values;               /* of replicas */
+    struct sheaf__channel *cross, *input, *variables, *save; /* of processes */
+};
+
+/* Joins the team (blocking until all members are there) and opens the channels: s->sync. `options`
+ * without replicas and order, which are the strategy's. */
+sheaf_status sheaf__sync_open(sheaf_strategy *s, struct sheaf__team_options *options,
+                              sheaf_error *err);
+void sheaf__sync_close(struct sheaf__sync *sync);
+
+/* A wait of strategy `s`: its deadline from now, and the token of the step that runs, if any. */
+struct sheaf__wait sheaf__sync_wait(const sheaf_strategy *s, const char *what);
+
+/* ---- for a process, between workers; results belong to the frame ---- */
+
+/* `t` of every worker summed. */
+sheaf_tensor *sheaf__sync_sum(sheaf_strategy *s, sheaf_tensor *t);
+/* `t` of every worker joined along `axis`. */
+sheaf_tensor *sheaf__sync_gather(sheaf_strategy *s, sheaf_tensor *t, int axis);
+/* Worker 0's elements on every worker: a new tensor. */
+sheaf_tensor *sheaf__sync_first(sheaf_strategy *s, sheaf_tensor *t);
+
+/* What the workers agree on before each step, on the input's own channel. */
+struct sheaf__step_facts {
+    int64_t examples;  /* real ones in the global batch */
+    int64_t with_data; /* replicas that have any */
+};
+/* Sums the facts. If this worker's input failed (`mine`, with `err`) all fail with that. */
+sheaf_status sheaf__sync_facts(sheaf_strategy *s, sheaf_status mine,
+                               struct sheaf__step_facts *facts, sheaf_error *err);
+
+/* ---- for a replica ---- */
+
+/* A step failed: whoever waits for this replica, here or elsewhere, fails with `cause`. */
+void sheaf__sync_abort(sheaf_strategy *s, const sheaf_error *cause);
+/* Before a step: what an earlier one left aborted starts anew. */
+void sheaf__sync_reset(sheaf_strategy *s);
+
+#endif

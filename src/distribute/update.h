@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SHEAF_DISTRIBUTE_UPDATE_H
+#define SHEAF_DISTRIBUTE_UPDATE_H
+
+/* Updating this process's copies of variables by an optimizer's rule. */
+
+#include "distribute/strategy.h"
+#include "ops/tape.h"
+
+/* Applies summed gradients to the replica's own copies, as update number `step`; the first local
+ * replica counts it. */
+sheaf_status sheaf__update_local(sheaf_replica *r, sheaf_optimizer *o, int64_t step,
+                                 const struct sheaf__gradient *all, size_t count, sheaf_error *err);
+/* Whether a gradient fits a variable: shape, dtype, a float that the rules take. */
+sheaf_status sheaf__update_check(const sheaf_variable *v, const sheaf_tensor *gradient,
+                                 sheaf_error *err);
+
+#endif

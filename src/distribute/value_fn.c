@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Values made by a function of the program, one for each local replica (R4.32). */
+
+#include "base/error.h"
+#include "distribute/strategy.h"
+#include "distribute/values.h"
+#include "tensor/frame.h"
+
+static sheaf_status call_value_fn(const sheaf_strategy *s, int local, sheaf_value_fn fn, void *user,
+                                  sheaf_element **made, sheaf_error *err)
+{
+    const sheaf_value_context context = {.replica_id_in_sync_group = s->first + local,
+                                         .num_replicas_in_sync = s->total};
+    SHEAF_FRAME
+    {
+        sheaf_element *e = sheaf_element_new();
+        sheaf_status status = fn(&context, e, user);
+        SHEAF__TRY(sheaf_frame_status(err));
+        if (status < 0)
+            return sheaf__error(err, status, "the value function returned %s for replica %d",
+                                sheaf_status_name(status), s->first + local);
+        *made = sheaf_element_keep(e);
+    }
+    return SHEAF_OK;
+}
+
+sheaf_status sheaf_distribute_values_from_function(sheaf_strategy *s, sheaf_value_fn fn, void *user,
+                                                   sheaf_values **out, sheaf_error *err)
+{
+    s = sheaf__strategy_or_current(s);
+    SHEAF__TRY(sheaf__strategy_check_cross(s, "sheaf_distribute_values_from_function", err));
+    sheaf_element *made[SHEAF__MOST_REPLICAS] = {0};
+    sheaf_status status = SHEAF_OK;
+    for (int i = 0; i < s->local && status >= 0; i++)
+        status = call_value_fn(s, i, fn, user, &made[i], err);
+    const bool bare =
+        s->cls == &sheaf__strategy_default_class || s->cls == &sheaf__strategy_one_class;
+    sheaf_values *v = status < 0 ? NULL : sheaf__values_new(made, s->local, !bare, err);
+    for (int i = 0; i < s->local; i++)
+        sheaf_element_free(made[i]);
+    if (!v)
+        return status < 0 ? status : SHEAF_ERR_RESOURCE_EXHAUSTED;
+    *out = sheaf__frame_own(v);
+    return SHEAF_OK;
+}

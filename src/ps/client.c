@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "ps/client.h"
+
+#include "base/array.h"
+#include "base/clock.h"
+#include "base/context.h"
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "ps/variable.h"
+#include "tensor/frame.h"
+
+#include <string.h>
+
+enum { GOODBYE_SECONDS = 2, ABORT_SECONDS = 1, JOIN_GRACE_SECONDS = 60 };
+
+/* Requests. */
+
+struct sheaf__ps_remote *sheaf__ps_prepare(struct sheaf__ps_client *client, int i)
+{
+    struct sheaf__ps_remote *r = &client->servers[i];
+    sheaf__buf_clear(&r->meta);
+    r->part_count = 0;
+    return r;
+}
+
+bool sheaf__ps_add_part(struct sheaf__ps_remote *r, const void *data, size_t size)
+{
+    if (!sheaf__array_reserve((void **)&r->parts, &r->part_capacity, r->part_count + 1,
+                              sizeof(*r->parts)))
+        return false;
+    r->parts[r->part_count++] = (struct sheaf__part){(void *)(uintptr_t)data, size};
+    return true;
+}
+
+void sheaf__ps_start(struct sheaf__ps_client *client, int i, uint32_t kind,
+                     const struct sheaf__part *into, size_t into_count)
+{
+    struct sheaf__ps_remote *r = &client->servers[i];
+    struct sheaf__request *q = &r->request;
+    q->kind = kind;
+    q->meta = r->meta.data;
+    q->meta_size = r->meta.size;
+    q->parts = r->parts;
+    q->count = r->part_count;
+    q->into = into;
+    q->into_count = into_count;
+    q->status = sheaf__buf_check(&r->meta, "a message", &q->error);
+    if (q->status >= 0)
+        q->status = sheaf__request_start(r->peer, q, &q->error);
+    r->started = true;
+}
+
+/* The job cannot go on without a server: its loss is remembered for the others. */
+static void remember_loss(struct sheaf__ps_client *client, const sheaf_error *err)
+{
+    if (err->status == SHEAF_ERR_UNAVAILABLE)
+        sheaf__error_keep_first(&client->failure, err);
+}
+
+sheaf_status sheaf__ps_finish_all(struct sheaf__ps_client *client, sheaf_error *err)
+{
+    const struct sheaf__wait wait = {sheaf__clock_after(client->deadline_ns), NULL,
+                                     "a parameter server"};
+    sheaf_error first = {0};
+    for (int i = 0; i < client->server_count; i++) {
+        struct sheaf__ps_remote *r = &client->servers[i];
+        sheaf_error mine = {0};
+        if (!r->started)
+            continue;
+        r->started = false;
+        if (r->request.status < 0)
+            mine = r->request.error;
+        else if (sheaf__request_finish(&r->request, &wait, &mine) >= 0)
+            continue;
+        remember_loss(client, &mine);
+        sheaf__error_keep_first(&first, &mine);
+    }
+    return first.status < 0 ? sheaf__error_copy(err, &first) : SHEAF_OK;
+}
+
+sheaf_status sheaf__ps_call(struct sheaf__ps_client *client, int i, uint32_t kind,
+                            const struct sheaf__part *into, size_t into_count, sheaf_error *err)
+{
+    sheaf__ps_start(client, i, kind, into, into_count);
+    return sheaf__ps_finish_all(client, err);
+}
+
+/* Pulling. With the lock held. */
+
+/* New values of the variables that `wanted` names, one message to each server. */
+static sheaf_status pull(struct sheaf__ps_client *client,
+                         struct sheaf__ps_variable_ref *const *wanted, size_t count,
+                         sheaf_error *err)
+{
+    struct sheaf__part *into = sheaf__calloc(count + 1, sizeof(*into));
+    sheaf_status status = into ? SHEAF_OK : sheaf__no_memory(err, "a pull");
+    for (size_t i = 0; i < count && status >= 0; i++) {
+        sheaf__unref(wanted[i]->next);
+        wanted[i]->next =
+            sheaf__tensor_new(wanted[i]->base.dtype, wanted[i]->base.shape, NULL, err);
+        if (!wanted[i]->next)
+            status = SHEAF_ERR_RESOURCE_EXHAUSTED;
+    }
+    size_t used = 0;
+    for (int s = 0; s < client->server_count && status >= 0; s++) {
+        struct sheaf__ps_remote *r = sheaf__ps_prepare(client, s);
+        const size_t first = used;
+        for (size_t i = 0; i < count; i++) {
+            if (wanted[i]->server != s)
+                continue;
+            sheaf__buf_fixed32(&r->meta, wanted[i]->number);
+            into[used++] = (struct sheaf__part){sheaf__tensor_out(wanted[i]->next),
+                                                sheaf__tensor_size(wanted[i]->next)};
+        }
+        if (used > first)
+            sheaf__ps_start(client, s, SHEAF__PS_PULL, into + first, used - first);
+    }
+    sheaf_status over = sheaf__ps_finish_all(client, status < 0 ? NULL : err);
+    sheaf__free(into);
+    return status < 0 ? status : over;
+}
+
+/* What a pull brought becomes the step's value. */
+static void take(struct sheaf__ps_client *client, struct sheaf__ps_variable_ref *v)
+{
+    sheaf__unref(v->value);
+    v->value = v->next;
+    v->next = NULL;
+    v->step = client->step;
+}
+
+sheaf_tensor *sheaf__ps_read(struct sheaf__ps_client *client, struct sheaf__ps_variable_ref *v)
+{
+    sheaf_error err = {0};
+    sheaf_tensor *t = NULL;
+    sheaf_status status = SHEAF_OK;
+    sheaf__mutex_lock(&client->lock);
+    if (!client->in_step || v->step != client->step) {
+        status = pull(client, &v, 1, &err);
+        if (status >= 0)
+            take(client, v);
+    }
+    if (status >= 0) {
+        v->read = client->step;
+        t = sheaf__tensor_alias(v->value, &err);
+    }
+    sheaf__mutex_unlock(&client->lock);
+    return sheaf__tensor_give(t, &err);
+}
+
+sheaf_status sheaf__ps_step_begin(struct sheaf__ps_client *client, sheaf_error *err)
+{
+    sheaf_status status = SHEAF_OK;
+    sheaf__mutex_lock(&client->lock);
+    struct sheaf__ps_variable_ref **wanted = sheaf__alloc_array(client->count + 1, sizeof(*wanted));
+    size_t count = 0;
+    for (size_t i = 0; wanted && i < client->count; i++)
+        if (client->variables[i] && client->step > 0 && client->variables[i]->read == client->step)
+            wanted[count++] = client->variables[i];
+    client->step++;
+    client->in_step = true;
+    if (!wanted)
+        status = sheaf__no_memory(err, "a step");
+    else if (count > 0)
+        status = pull(client, wanted, count, err);
+    for (size_t i = 0; i < count && status >= 0; i++)
+        take(client, wanted[i]);
+    if (status < 0)
+        client->in_step = false;
+    sheaf__free(wanted);
+    sheaf__mutex_unlock(&client->lock);
+    return status;
+}
+
+/* Pushing. With the lock held. */
+
+static size_t queued_bytes(const struct sheaf__ps_queued *q)
+{
+    return sheaf__tensor_size(q->data) + (q->ids ? sheaf__tensor_size(q->ids) : 0);
+}
+
+static void clear_queue(struct sheaf__ps_client *client)
+{
+    for (size_t i = 0; i < client->queue_count; i++) {
+        sheaf__unref(client->queue[i].ids);
+        sheaf__unref(client->queue[i].data);
+    }
+    client->queue_count = client->hyper_count = 0;
+}
+
+/* The message to server `s`: head, hyperparameters, updates; the data are sent from where they are.
+ */
+static sheaf_status build_push(struct sheaf__ps_client *client, int s, uint32_t updates,
+                               sheaf_error *err)
+{
+    struct sheaf__ps_remote *r = sheaf__ps_prepare(client, s);
+    const struct sheaf__ps_push head = {
+        .sequence = ++r->sequence, .hypers = (uint32_t)client->hyper_count, .updates = updates};
+    sheaf__buf_bytes(&r->meta, &head, sizeof(head));
+    sheaf__buf_bytes(&r->meta, client->hypers, client->hyper_count * sizeof(*client->hypers));
+    for (size_t i = 0; i < client->queue_count; i++) {
+        const struct sheaf__ps_queued *q = &client->queue[i];
+        if (q->variable->server != s)
+            continue;
+        const struct sheaf__ps_update u = {.variable = q->variable->number,
+                                           .kind = (uint16_t)q->kind,
+                                           .hyper = (uint16_t)q->hyper,
+                                           .count =
+                                               q->ids ? (uint64_t)sheaf_tensor_elements(q->ids) : 0,
+                                           .bytes = queued_bytes(q)};
+        sheaf__buf_bytes(&r->meta, &u, sizeof(u));
+        const void *ids = q->ids ? sheaf__tensor_host(q->ids, err) : NULL;
+        const void *data = sheaf__tensor_host(q->data, err);
+        if (!data || (q->ids && !ids))
+            return SHEAF_ERR_RESOURCE_EXHAUSTED;
+        if ((ids && !sheaf__ps_add_part(r, ids, sheaf__tensor_size(q->ids))) ||
+            !sheaf__ps_add_part(r, data, sheaf__tensor_size(q->data)))
+            return sheaf__no_memory(err, "a push");
+    }
+    return SHEAF_OK;
+}
+
+static sheaf_status push(struct sheaf__ps_client *client, sheaf_error *err)
+{
+    sheaf_status status = SHEAF_OK;
+    for (int s = 0; s < client->server_count && status >= 0; s++) {
+        uint32_t updates = 0;
+        for (size_t i = 0; i < client->queue_count; i++)
+            updates += client->queue[i].variable->server == s;
+        if (updates == 0)
+            continue;
+        status = build_push(client, s, updates, err);
+        if (status >= 0)
+            sheaf__ps_start(client, s, SHEAF__PS_PUSH, NULL, 0);
+    }
+    sheaf_status over = sheaf__ps_finish_all(client, status < 0 ? NULL : err);
+    clear_queue(client);
+    return status < 0 ? status : over;
+}
+
+sheaf_status sheaf__ps_step_end(struct sheaf__ps_client *client, sheaf_status step,
+                                sheaf_error *err)
+{
+    sheaf_status status = SHEAF_OK;
+    sheaf__mutex_lock(&client->lock);
+    client->in_step = false;
+    if (step < 0)
+        clear_queue(client);
+    else if (client->queue_count > 0)
+        status = push(client, err);
+    sheaf__mutex_unlock(&client->lock);
+    return status;
+}
+
+static sheaf_status enqueue(struct sheaf__ps_client *client, const struct sheaf__ps_queued *q,
+                            sheaf_error *err)
+{
+    if (!sheaf__array_reserve((void **)&client->queue, &client->queue_capacity,
+                              client->queue_count + 1, sizeof(*client->queue)))
+        return sheaf__no_memory(err, "an update");
+    struct sheaf__ps_queued *kept = &client->queue[client->queue_count++];
+    *kept = *q;
+    sheaf__ref(kept->ids);
+    sheaf__ref(kept->data);
+    return SHEAF_OK;
+}
+
+sheaf_status sheaf__ps_assign(struct sheaf__ps_client *client, sheaf_variable *v,
+                              enum sheaf__ps_update_kind kind, sheaf_tensor *value,
+                              sheaf_error *err)
+{
+    const struct sheaf__ps_queued q = {
+        .variable = (struct sheaf__ps_variable_ref *)v, .kind = kind, .data = value};
+    sheaf__mutex_lock(&client->lock);
+    sheaf_status status = enqueue(client, &q, err);
+    if (status >= 0 && !client->in_step)
+        status = push(client, err);
+    sheaf__mutex_unlock(&client->lock);
+    return status;
+}
+
+static sheaf_status enqueue_gradients(struct sheaf__ps_client *client,
+                                      const struct sheaf__hyper *hyper,
+                                      sheaf_variable *const *variables,
+                                      sheaf_tensor *const *gradients, size_t count,
+                                      sheaf_error *err)
+{
+    if (!sheaf__array_reserve((void **)&client->hypers, &client->hyper_capacity,
+                              client->hyper_count + 1, sizeof(*client->hypers)))
+        return sheaf__no_memory(err, "an update");
+    client->hypers[client->hyper_count++] = *hyper;
+    for (size_t i = 0; i < count; i++) {
+        const bool rows = gradients[i]->layout == SHEAF__ROWS;
+        const struct sheaf__ps_queued q = {
+            .variable = (struct sheaf__ps_variable_ref *)variables[i],
+            .kind = rows ? SHEAF__PS_ROWS : SHEAF__PS_GRADIENT,
+            .hyper = (int)client->hyper_count - 1,
+            .ids = rows ? gradients[i]->parts[SHEAF__INDICES] : NULL,
+            .data = rows ? gradients[i]->parts[SHEAF__VALUES] : gradients[i]};
+        SHEAF__TRY(enqueue(client, &q, err));
+    }
+    return SHEAF_OK;
+}
+
+sheaf_status sheaf__ps_update(struct sheaf__ps_client *client, const struct sheaf__hyper *hyper,
+                              sheaf_variable *const *variables, sheaf_tensor *const *gradients,
+                              size_t count, sheaf_error *err)
+{
+    sheaf__mutex_lock(&client->lock);
+    sheaf_status status = enqueue_gradients(client, hyper, variables, gradients, count, err);
+    if (status >= 0 && !client->in_step)
+        status = push(client, err);
+    sheaf__mutex_unlock(&client->lock);
+    return status;
+}
+
+/* The end. */
+
+/* The same message to all servers. */
+static sheaf_status tell_all(struct sheaf__ps_client *client, uint32_t kind, const void *meta,
+                             size_t size, sheaf_error *err)
+{
+    for (int s = 0; s < client->server_count; s++) {
+        struct sheaf__ps_remote *r = sheaf__ps_prepare(client, s);
+        sheaf__buf_bytes(&r->meta, meta, size);
+        if (sheaf__peer_status(r->peer, NULL) >= 0)
+            sheaf__ps_start(client, s, kind, NULL, 0);
+    }
+    return sheaf__ps_finish_all(client, err);
+}
+
+sheaf_status sheaf__ps_join(struct sheaf__ps_client *client, int64_t deadline, sheaf_error *err)
+{
+    sheaf__mutex_lock(&client->lock);
+    sheaf_status status = tell_all(client, SHEAF__PS_DONE, NULL, 0, err);
+    client->done = status >= 0;
+    if (status >= 0 && client->initialises) {
+        struct sheaf__ps_remote *r = sheaf__ps_prepare(client, 0);
+        const int64_t kept = client->deadline_ns;
+        sheaf__buf_fixed64(&r->meta, (uint64_t)(JOIN_GRACE_SECONDS * SHEAF__S));
+        client->deadline_ns = sheaf__clock_left(deadline);
+        status = sheaf__ps_call(client, 0, SHEAF__PS_JOIN, NULL, 0, err);
+        client->deadline_ns = kept;
+    }
+    sheaf__mutex_unlock(&client->lock);
+    return status;
+}
+
+void sheaf__ps_client_free(struct sheaf__ps_client *client)
+{
+    if (!client)
+        return;
+    if (client->failure.status < 0 && !client->done) {
+        client->deadline_ns = ABORT_SECONDS * SHEAF__S;
+        tell_all(client, SHEAF__PS_ABORT, &client->failure, sizeof(client->failure), NULL);
+    }
+    clear_queue(client);
+    for (int i = 0; i < client->server_count; i++) {
+        struct sheaf__ps_remote *r = &client->servers[i];
+        sheaf__peer_unref(r->peer);
+        sheaf__request_clear(&r->request);
+        sheaf__buf_free(&r->meta);
+        sheaf__free(r->parts);
+        sheaf__free(r->device);
+        sheaf__free(r->full_device);
+    }
+    sheaf__net_free(client->net, sheaf__clock_deadline(GOODBYE_SECONDS));
+    sheaf__free(client->servers);
+    sheaf__free(client->variables);
+    sheaf__free(client->hypers);
+    sheaf__free(client->queue);
+    sheaf_cluster_free(client->cluster);
+    sheaf__free(client);
+}
+
+/* Connecting. */
+
+static sheaf_status start_net(struct sheaf__ps_client *client, sheaf_error *err)
+{
+    const sheaf_cluster *c = client->cluster;
+    const char *job = sheaf_cluster_task_type(c);
+    const int32_t index = sheaf_cluster_task_index(c);
+    struct sheaf__net_options options = {.task = {.index = index},
+                                         .address = sheaf_cluster_address(c, job, index)};
+    sheaf__str_copy(options.task.job, sizeof(options.task.job), job);
+    SHEAF__TRY(sheaf__net_new(&options, &client->net, err));
+    return sheaf__net_start(client->net, err);
+}
+
+static sheaf_status connect_one(struct sheaf__ps_client *client, int32_t task, sheaf_error *err)
+{
+    struct sheaf__ps_remote *r = &client->servers[client->server_count];
+    const sheaf_task who = {.job = "ps", .index = task};
+    const struct sheaf__wait wait = {sheaf__clock_after(client->deadline_ns), NULL,
+                                     "a parameter server"};
+    r->device = sheaf__printf("/job:ps/task:%d", task);
+    r->full_device = sheaf__printf("/job:ps/replica:0/task:%d/device:CPU:0", task);
+    client->server_count++;
+    if (!r->device || !r->full_device)
+        return sheaf__no_memory(err, "a connection");
+    return sheaf__net_connect(client->net, &who, sheaf_cluster_address(client->cluster, "ps", task),
+                              &wait, &r->peer, err);
+}
+
+static sheaf_status connect_all(struct sheaf__ps_client *client, sheaf_error *err)
+{
+    const int32_t tasks = sheaf_cluster_tasks(client->cluster, "ps");
+    client->servers = sheaf__calloc((size_t)tasks + 1, sizeof(*client->servers));
+    if (!client->servers)
+        return sheaf__no_memory(err, "connections");
+    for (int32_t i = 0; client->server_count < tasks; i++)
+        if (sheaf_cluster_address(client->cluster, "ps", i))
+            SHEAF__TRY(connect_one(client, i, err));
+    return SHEAF_OK;
+}
+
+sheaf_status sheaf__ps_client_new(sheaf_cluster *cluster, int64_t deadline_ns,
+                                  struct sheaf__ps_client **client, sheaf_error *err)
+{
+    struct sheaf__ps_client *c = sheaf__calloc(1, sizeof(*c));
+    if (!c)
+        return sheaf__no_memory(err, "a client of parameter servers");
+    c->group.cls = &sheaf__ps_group_class;
+    c->cluster = sheaf_cluster_ref(cluster);
+    c->deadline_ns = deadline_ns;
+    c->initialises = sheaf_cluster_is_chief(cluster);
+    sheaf_status status = start_net(c, err);
+    if (status >= 0)
+        status = connect_all(c, err);
+    if (status < 0) {
+        sheaf__ps_client_free(c);
+        return status;
+    }
+    *client = c;
+    return SHEAF_OK;
+}

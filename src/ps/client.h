@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SHEAF_PS_CLIENT_H
+#define SHEAF_PS_CLIENT_H
+
+/* A worker's side of parameter servers: connections to all of them, the variables there, and the
+ * messages of a step: one that brings all values it reads, one that takes all updates, to each
+ * server.
+ *
+ * What a step pulls is what the step before it read; what else it reads it pulls as it goes. All
+ * replicas of the process see one version. Updates wait in a queue until the step ends. */
+
+#include "base/thread.h"
+#include "ckpt/group.h"
+#include "ps/proto.h"
+#include "tensor/tensor.h"
+
+#include <sheaf/cluster.h>
+
+struct sheaf__ps_variable_ref;
+
+/* An update that waits for the end of the step. Tensors are counted. */
+struct sheaf__ps_queued {
+    struct sheaf__ps_variable_ref *variable;
+    enum sheaf__ps_update_kind kind;
+    int hyper;
+    sheaf_tensor *ids, *data; /* ids of ROWS only */
+};
+
+/* A server, and the request that is under way to it. */
+struct sheaf__ps_remote {
+    struct sheaf__peer *peer;
+    char *device;      /* "/job:ps/task:0": where variables say they are */
+    char *full_device; /* "/job:ps/replica:0/task:0/device:CPU:0" */
+    uint64_t sequence; /* of the last push */
+    struct sheaf__request request;
+    struct sheaf__buf meta;
+    struct sheaf__part *parts;
+    size_t part_count, part_capacity;
+    bool started;
+};
+
+struct sheaf__ps_client {
+    struct sheaf__save_group group; /* first: the group is the client */
+    sheaf_cluster *cluster;
+    struct sheaf__net *net;
+    struct sheaf__ps_remote *servers;
+    int server_count;
+    bool initialises; /* this task makes first values, writes checkpoints */
+    int64_t deadline_ns;
+
+    struct sheaf__mutex lock;                  /* of what follows, and of requests */
+    struct sheaf__ps_variable_ref **variables; /* by number; not counted: they leave when they go */
+    size_t count, capacity;
+    uint64_t step; /* number of the step that runs */
+    bool in_step;
+    struct sheaf__hyper *hypers;
+    size_t hyper_count, hyper_capacity;
+    struct sheaf__ps_queued *queue;
+    size_t queue_count, queue_capacity;
+    bool done;           /* said so to the servers */
+    sheaf_error failure; /* a server was lost: the job is over */
+};
+
+/* Connects to every ps of the cluster. */
+sheaf_status sheaf__ps_client_new(sheaf_cluster *cluster, int64_t deadline_ns,
+                                  struct sheaf__ps_client **client, sheaf_error *err);
+/* After its variables. Says goodbye, or, if a server was lost, tells the others why. NULL is
+ * nothing. */
+void sheaf__ps_client_free(struct sheaf__ps_client *client);
+
+/* Around a step. Without a step, updates go at once. */
+sheaf_status sheaf__ps_step_begin(struct sheaf__ps_client *client, sheaf_error *err);
+/* Sends what waits, unless the step failed (`step`), and waits until it is applied. */
+sheaf_status sheaf__ps_step_end(struct sheaf__ps_client *client, sheaf_status step,
+                                sheaf_error *err);
+
+/* Queues an update of `v`; outside a step sends it. Takes counts of its own. */
+sheaf_status sheaf__ps_assign(struct sheaf__ps_client *client, sheaf_variable *v,
+                              enum sheaf__ps_update_kind kind, sheaf_tensor *value,
+                              sheaf_error *err);
+/* Queues gradients of one update by `hyper`: dense tensors or rows. */
+sheaf_status sheaf__ps_update(struct sheaf__ps_client *client, const struct sheaf__hyper *hyper,
+                              sheaf_variable *const *variables, sheaf_tensor *const *gradients,
+                              size_t count, sheaf_error *err);
+
+/* This task has done its part; the chief waits for all others. */
+sheaf_status sheaf__ps_join(struct sheaf__ps_client *client, int64_t deadline, sheaf_error *err);
+
+/* ---- for the variables ---- */
+
+/* The value as the step that runs sees it; outside a step as it is now. In the frame. */
+sheaf_tensor *sheaf__ps_read(struct sheaf__ps_client *client, struct sheaf__ps_variable_ref *v);
+/* A call to server `i` with what is in its meta and parts; the reply's payload into `into`. With
+ * the lock held. */
+sheaf_status sheaf__ps_call(struct sheaf__ps_client *client, int i, uint32_t kind,
+                            const struct sheaf__part *into, size_t into_count, sheaf_error *err);
+/* Empties meta and parts of server `i` for the next request. */
+struct sheaf__ps_remote *sheaf__ps_prepare(struct sheaf__ps_client *client, int i);
+bool sheaf__ps_add_part(struct sheaf__ps_remote *r, const void *data, size_t size);
+/* Starts calls to the servers that `prepared` and waits for all; the first error. With the lock
+ * held. */
+void sheaf__ps_start(struct sheaf__ps_client *client, int i, uint32_t kind,
+                     const struct sheaf__part *into, size_t into_count);
+sheaf_status sheaf__ps_finish_all(struct sheaf__ps_client *client, sheaf_error *err);
+
+/* The save group's class (group.c). */
+extern const struct sheaf__save_group_class sheaf__ps_group_class;
+
+#endif

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The save group of parameter servers: orders from the task that saves to the tasks that hold the
+ * tensors. */
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "ckpt/shard.h"
+#include "ps/client.h"
+#include "tensor/frame.h"
+
+#include <string.h>
+
+static struct sheaf__ps_client *client_of(struct sheaf__save_group *g)
+{
+    return (struct sheaf__ps_client *)g;
+}
+
+/* The server of a device, -1 for none. */
+static int server_of(const struct sheaf__ps_client *client, const char *device)
+{
+    for (int i = 0; i < client->server_count; i++)
+        if (device && sheaf__shard_same_task(client->servers[i].full_device, device))
+            return i;
+    return -1;
+}
+
+static sheaf_status find_server(const struct sheaf__ps_client *client, const char *device,
+                                int *server, sheaf_error *err)
+{
+    *server = server_of(client, device);
+    if (*server < 0)
+        return sheaf__error(err, SHEAF_ERR_INTERNAL,
+                            "a tensor on %s, which is no parameter server of the cluster",
+                            device ? device : "no device");
+    return SHEAF_OK;
+}
+
+static bool group_writes(struct sheaf__save_group *g)
+{
+    return client_of(g)->initialises;
+}
+
+static bool group_is_local(struct sheaf__save_group *g, const char *device)
+{
+    return server_of(client_of(g), device) < 0;
+}
+
+static sheaf_status group_prove(struct sheaf__save_group *g, const char *device, const char *path,
+                                const char *token, sheaf_error *err)
+{
+    struct sheaf__ps_client *client = client_of(g);
+    int server;
+    SHEAF__TRY(find_server(client, device, &server, err));
+    sheaf__mutex_lock(&client->lock);
+    struct sheaf__ps_remote *r = sheaf__ps_prepare(client, server);
+    sheaf__buf_sized(&r->meta, path, strlen(path));
+    sheaf__buf_sized(&r->meta, token, strlen(token));
+    sheaf_status status = sheaf__ps_call(client, server, SHEAF__PS_PROVE, NULL, 0, err);
+    sheaf__mutex_unlock(&client->lock);
+    return status;
+}
+
+/* Puts the shards of server `s` into its message; returns how many. */
+static uint32_t put_shards(struct sheaf__ps_client *client, int s,
+                           const struct sheaf__shard *shards, size_t count)
+{
+    struct sheaf__ps_remote *r = sheaf__ps_prepare(client, s);
+    uint32_t mine = 0;
+    for (size_t i = 0; i < count; i++)
+        mine += server_of(client, shards[i].device) == s;
+    sheaf__buf_varint(&r->meta, mine);
+    for (size_t i = 0; i < count; i++)
+        if (server_of(client, shards[i].device) == s)
+            sheaf__ps_put_shard(&r->meta, &shards[i], NULL);
+    return mine;
+}
+
+static void take_notes(struct sheaf__ps_client *client, const struct sheaf__shard *shards,
+                       size_t count, const char **notes)
+{
+    for (size_t i = 0; i < count; i++) {
+        const int s = server_of(client, shards[i].device);
+        const struct sheaf__buf *note = s < 0 ? NULL : &client->servers[s].request.reply_meta;
+        if (note)
+            notes[i] = sheaf__frame_text((const char *)note->data, note->size);
+    }
+}
+
+static sheaf_status group_write(struct sheaf__save_group *g, const struct sheaf__shard *shards,
+                                size_t count, const char **notes, sheaf_error *err)
+{
+    struct sheaf__ps_client *client = client_of(g);
+    int ignored;
+    for (size_t i = 0; i < count; i++)
+        SHEAF__TRY(find_server(client, shards[i].device, &ignored, err));
+    sheaf__mutex_lock(&client->lock);
+    for (int s = 0; s < client->server_count; s++)
+        if (put_shards(client, s, shards, count) > 0)
+            sheaf__ps_start(client, s, SHEAF__PS_WRITE, NULL, 0);
+    sheaf_status status = sheaf__ps_finish_all(client, err);
+    if (status >= 0)
+        take_notes(client, shards, count, notes);
+    sheaf__mutex_unlock(&client->lock);
+    return status;
+}
+
+static sheaf_status group_read(struct sheaf__save_group *g, const struct sheaf__shard *shard,
+                               const char *note, sheaf_error *err)
+{
+    struct sheaf__ps_client *client = client_of(g);
+    int server;
+    SHEAF__TRY(find_server(client, shard->device, &server, err));
+    sheaf__mutex_lock(&client->lock);
+    struct sheaf__ps_remote *r = sheaf__ps_prepare(client, server);
+    sheaf__ps_put_shard(&r->meta, shard, note);
+    sheaf_status status = sheaf__ps_call(client, server, SHEAF__PS_READ, NULL, 0, err);
+    sheaf__mutex_unlock(&client->lock);
+    return status;
+}
+
+static sheaf_status group_settle(struct sheaf__save_group *g, bool take, sheaf_error *err)
+{
+    struct sheaf__ps_client *client = client_of(g);
+    sheaf__mutex_lock(&client->lock);
+    for (int s = 0; s < client->server_count; s++) {
+        struct sheaf__ps_remote *r = sheaf__ps_prepare(client, s);
+        sheaf__buf_byte(&r->meta, take);
+        sheaf__ps_start(client, s, SHEAF__PS_SETTLE, NULL, 0);
+    }
+    sheaf_status status = sheaf__ps_finish_all(client, err);
+    sheaf__mutex_unlock(&client->lock);
+    return status;
+}
+
+static sheaf_tensor *group_fetch(struct sheaf__save_group *g, const struct sheaf__saveable *s)
+{
+    struct sheaf__ps_client *client = client_of(g);
+    sheaf_error err = {0};
+    int server;
+    if (find_server(client, s->device, &server, &err) < 0)
+        return sheaf__tensor_give(NULL, &err);
+    sheaf_tensor *t = sheaf__tensor_new(s->dtype, s->shape, NULL, &err);
+    if (!t)
+        return sheaf__tensor_give(NULL, &err);
+    const struct sheaf__part into = {sheaf__tensor_out(t), sheaf__tensor_size(t)};
+    sheaf__mutex_lock(&client->lock);
+    struct sheaf__ps_remote *r = sheaf__ps_prepare(client, server);
+    sheaf__buf_fixed64(&r->meta, s->handle);
+    sheaf_status status = sheaf__ps_call(client, server, SHEAF__PS_FETCH, &into, 1, &err);
+    sheaf__mutex_unlock(&client->lock);
+    if (status < 0) {
+        sheaf_tensor_free(t);
+        t = NULL;
+    }
+    return sheaf__tensor_give(t, &err);
+}
+
+const struct sheaf__save_group_class sheaf__ps_group_class = {
+    .writes = group_writes,
+    .is_local = group_is_local,
+    .prove = group_prove,
+    .write = group_write,
+    .read = group_read,
+    .settle = group_settle,
+    .fetch = group_fetch,
+};

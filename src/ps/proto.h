@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SHEAF_PS_PROTO_H
+#define SHEAF_PS_PROTO_H
+
+/* What workers and parameter servers say to each other: kinds of calls, and their meta parts. A
+ * variable is its number: the n-th that the program made, the same in every process. Everything
+ * that arrives is checked before it is used. */
+
+#include "ckpt/group.h"
+#include "net/call.h"
+#include "optim/rule.h"
+
+enum sheaf__ps_kind {
+    SHEAF__PS_CREATE =
+        SHEAF__CALL_PS, /* definition, and the chief's first value -> when it is initialised */
+    SHEAF__PS_SLOT,     /* makes a slot of a variable */
+    SHEAF__PS_PULL,     /* numbers -> values and versions */
+    SHEAF__PS_PUSH,     /* updates -> applied */
+    SHEAF__PS_LOOKUP,   /* ids -> rows */
+    SHEAF__PS_FETCH,    /* variable and slot -> value */
+    SHEAF__PS_PROVE,    /* file and token -> found */
+    SHEAF__PS_WRITE,    /* shards -> written, note */
+    SHEAF__PS_READ,     /* shard -> read and held back */
+    SHEAF__PS_SETTLE,   /* takes or drops what is held back */
+    SHEAF__PS_DONE,     /* this worker has done its part */
+    SHEAF__PS_JOIN,     /* -> when every other worker has */
+    SHEAF__PS_ABORT     /* the job has failed: the error */
+};
+
+/* Slot 0 of a variable is its value, 1.. are the optimizer's. */
+#define SHEAF__PS_HANDLE(variable, slot) ((uint64_t)(variable) << 8 | (uint64_t)(slot))
+
+/* A variable as every process must define it. */
+struct sheaf__ps_definition {
+    uint32_t variable;
+    sheaf_dtype dtype;
+    sheaf_shape full;  /* of the whole */
+    sheaf_shape shape; /* of the part that this ps holds */
+    int64_t first_row; /* of the part */
+    bool initialises;  /* the payload is the first value, if there is none yet */
+    const char *name;  /* in what was decoded: with a length, no terminating zero */
+    size_t name_size;
+};
+void sheaf__ps_put_definition(struct sheaf__buf *buf, const struct sheaf__ps_definition *d);
+sheaf_status sheaf__ps_get_definition(struct sheaf__bytes meta, struct sheaf__ps_definition *d,
+                                      sheaf_error *err);
+
+/* Pushes: a sequence number, hyperparameters, updates; the payload is the updates' data one after
+ * the other. */
+enum sheaf__ps_update_kind {
+    SHEAF__PS_GRADIENT = 1, /* dense, by a rule */
+    SHEAF__PS_ROWS,         /* `count` ids (int64), then rows, by a rule */
+    SHEAF__PS_ASSIGN,
+    SHEAF__PS_ADD,
+    SHEAF__PS_SUB
+};
+struct sheaf__ps_update {
+    uint32_t variable;
+    uint16_t kind;
+    uint16_t hyper;   /* which of the push's, for gradients */
+    uint64_t count;   /* of ids */
+    uint64_t bytes;   /* of data */
+    uint64_t version; /* of the value it was computed from */
+};
+_Static_assert(sizeof(struct sheaf__ps_update) == 32, "travels as it is");
+
+struct sheaf__ps_push {
+    uint64_t sequence; /* of this worker, from 1; one that is not newer than the last is
+                          acknowledged, not applied */
+    uint32_t hypers, updates;
+};
+_Static_assert(sizeof(struct sheaf__ps_push) == 16, "travels as it is");
+
+/* Views into `meta`, checked: counts, kinds, hyperparameters; sum of bytes is `payload`. */
+struct sheaf__ps_push_view {
+    struct sheaf__ps_push head;
+    const uint8_t *hypers, *updates;
+};
+sheaf_status sheaf__ps_get_push(struct sheaf__bytes meta, uint64_t payload,
+                                struct sheaf__ps_push_view *view, sheaf_error *err);
+struct sheaf__hyper sheaf__ps_push_hyper(const struct sheaf__ps_push_view *v, uint32_t i);
+struct sheaf__ps_update sheaf__ps_push_update(const struct sheaf__ps_push_view *v, uint32_t i);
+
+/* Shards of a save or restore. Texts of what was decoded belong to the frame. */
+void sheaf__ps_put_shard(struct sheaf__buf *buf, const struct sheaf__shard *shard,
+                         const char *note);
+sheaf_status sheaf__ps_get_shard(struct sheaf__cursor *c, struct sheaf__shard *shard,
+                                 const char **note, sheaf_error *err);
+
+/* "a message of kind K from T is malformed". */
+sheaf_status sheaf__ps_malformed(const char *what, sheaf_error *err);
+
+#endif

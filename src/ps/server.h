@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SHEAF_PS_SERVER_H
+#define SHEAF_PS_SERVER_H
+
+/* The parameter server of one task: its table, and who works with it. */
+
+#include "base/pool.h"
+#include "ps/table.h"
+
+#include <sheaf/server.h>
+
+enum sheaf__ps_worker_state {
+    SHEAF__PS_NEVER,    /* has not attached yet */
+    SHEAF__PS_WORKING,  /* attached */
+    SHEAF__PS_FINISHED, /* said that it is done */
+    SHEAF__PS_GONE      /* lost, or left before it was done */
+};
+
+/* A chief or worker task of the cluster. */
+struct sheaf__ps_worker {
+    sheaf_task task;
+    enum sheaf__ps_worker_state state;
+    bool connected;
+    uint64_t incarnation, sequence; /* of its last push that was applied */
+};
+
+/* A call that is answered later. */
+struct sheaf__ps_waiting {
+    struct sheaf__call *call;
+    struct sheaf__ps_variable *variable; /* a CREATE waits for its value; NULL: a JOIN */
+    sheaf_task task;                     /* who waits */
+    int64_t grace;                       /* JOIN: until then for those that never attached */
+};
+
+struct sheaf__ps_server {
+    struct sheaf__net *net;
+    struct sheaf__pool *pool; /* for updates too long for the driving thread */
+    struct sheaf__ps_table table;
+    struct sheaf__net_events events;
+    struct sheaf__mutex applying; /* held by a push that is applied, and by a save that cuts */
+
+    struct sheaf__mutex lock; /* of what follows */
+    struct sheaf__ps_worker *workers;
+    int worker_count;
+    struct sheaf__ps_waiting *waiting;
+    size_t waiting_count, waiting_capacity;
+    sheaf_error failure; /* a worker gave the job up */
+    bool changed;        /* since the serving thread looked */
+};
+
+/* Services of updates and reads (server_values.c) and of checkpoints (server_save.c); before the
+ * net starts. */
+sheaf_status sheaf__ps_serve_values(struct sheaf__ps_server *server, sheaf_error *err);
+sheaf_status sheaf__ps_serve_saves(struct sheaf__ps_server *server, sheaf_error *err);
+
+/* With the lock held: the worker of that task, or NULL. */
+struct sheaf__ps_worker *sheaf__ps_worker_of(struct sheaf__ps_server *server, sheaf_task task);
+/* Answers a call later: when `variable` has a value, or, with NULL, when every other worker ended.
+ */
+sheaf_status sheaf__ps_answer_later(struct sheaf__ps_server *server,
+                                    const struct sheaf__ps_waiting *w, sheaf_error *err);
+/* Something changed that waiting calls or the serving thread may wait for. */
+void sheaf__ps_changed(struct sheaf__ps_server *server);
+
+/* The peer's task. */
+sheaf_task sheaf__ps_caller(const struct sheaf__call *call);
+
+#endif

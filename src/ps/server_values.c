@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What workers do with variables: define, pull, push, look up. Handlers run on the thread that
+ * drives the network: long updates go to the server's pool. */
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "ps/server.h"
+
+#include <string.h>
+
+/* Updates from this size on are not applied on the driving thread. */
+enum { LONG_BYTES = 1 << 20 };
+
+static void fail(struct sheaf__call *call, const sheaf_error *err)
+{
+    sheaf__call_fail(call, err);
+}
+
+/* Definitions. */
+
+static sheaf_status take_value(struct sheaf__call *call, struct sheaf__ps_variable *v,
+                               sheaf_error *err)
+{
+    if (sheaf__call_payload_size(call) != v->bytes)
+        return sheaf__ps_malformed("the size of a first value", err);
+    struct sheaf__buffer *value = sheaf__buffer_new(NULL, v->bytes, err);
+    if (!value)
+        return SHEAF_ERR_RESOURCE_EXHAUSTED;
+    memcpy(value->data, sheaf__call_payload(call), v->bytes);
+    sheaf__ps_initialise(v, value);
+    sheaf__unref(value);
+    return SHEAF_OK;
+}
+
+static void serve_create(struct sheaf__call *call, void *user)
+{
+    struct sheaf__ps_server *server = user;
+    struct sheaf__ps_definition d;
+    struct sheaf__ps_variable *v;
+    sheaf_error err = {0};
+    sheaf_status status = sheaf__ps_get_definition(sheaf__call_meta(call), &d, &err);
+    if (status >= 0)
+        status = sheaf__ps_define(&server->table, &d, &v, &err);
+    if (status >= 0 && d.initialises)
+        status = take_value(call, v, &err);
+    const struct sheaf__ps_waiting later = {
+        .call = call, .variable = status < 0 ? NULL : v, .task = sheaf__ps_caller(call)};
+    if (status >= 0)
+        status = sheaf__ps_answer_later(server, &later, &err);
+    if (status < 0)
+        fail(call, &err);
+}
+
+static void serve_slot(struct sheaf__call *call, void *user)
+{
+    struct sheaf__ps_server *server = user;
+    const struct sheaf__bytes meta = sheaf__call_meta(call);
+    struct sheaf__cursor c = sheaf__cursor_of(meta.data, meta.size);
+    struct sheaf__ps_variable *v;
+    uint32_t variable, slot;
+    uint64_t fill_bits;
+    const uint8_t *text;
+    size_t size;
+    sheaf_error err = {0};
+    sheaf_status status = SHEAF_OK;
+    char name[64] = "";
+    if (!sheaf__cursor_varint32(&c, &variable) || !sheaf__cursor_varint32(&c, &slot) ||
+        !sheaf__cursor_fixed64(&c, &fill_bits) || !sheaf__cursor_sized(&c, &text, &size) ||
+        size >= sizeof(name))
+        status = sheaf__ps_malformed("a slot", &err);
+    if (status >= 0)
+        status = sheaf__ps_find(&server->table, variable, &v, &err);
+    if (status >= 0) {
+        double fill;
+        memcpy(name, text, size);
+        memcpy(&fill, &fill_bits, sizeof(fill));
+        status = sheaf__ps_make_slot(v, slot, name, fill, &err);
+    }
+    if (status < 0)
+        fail(call, &err);
+    else
+        sheaf__call_reply(call, NULL);
+}
+
+/* Pulls: the buffers themselves are sent, counted until they have left. */
+
+struct pulled {
+    size_t count;
+    struct sheaf__buffer *buffers[];
+};
+
+static void pulled_free(void *user)
+{
+    struct pulled *p = user;
+    for (size_t i = 0; i < p->count; i++)
+        sheaf__unref(p->buffers[i]);
+    sheaf__free(p);
+}
+
+static sheaf_status gather_pull(struct sheaf__ps_server *server, struct sheaf__cursor *c,
+                                struct pulled *p, struct sheaf__part *parts, uint64_t *versions,
+                                sheaf_error *err)
+{
+    const size_t count = sheaf__cursor_left(c) / sizeof(uint32_t);
+    for (size_t i = 0; i < count; i++) {
+        uint32_t number = 0;
+        struct sheaf__ps_variable *v;
+        sheaf__cursor_fixed32(c, &number);
+        SHEAF__TRY(sheaf__ps_find(&server->table, number, &v, err));
+        p->buffers[p->count] = sheaf__ps_snapshot(v, 0, &versions[i]);
+        parts[i] = (struct sheaf__part){p->buffers[p->count]->data, v->bytes};
+        p->count++;
+    }
+    return SHEAF_OK;
+}
+
+static void serve_pull(struct sheaf__call *call, void *user)
+{
+    struct sheaf__ps_server *server = user;
+    const struct sheaf__bytes meta = sheaf__call_meta(call);
+    struct sheaf__cursor c = sheaf__cursor_of(meta.data, meta.size);
+    const size_t count = meta.size / sizeof(uint32_t);
+    sheaf_error err = {0};
+    struct pulled *p = sheaf__calloc(1, sizeof(*p) + (count + 1) * sizeof(p->buffers[0]));
+    struct sheaf__part *parts = sheaf__calloc(count + 1, sizeof(*parts));
+    uint64_t *versions = sheaf__calloc(count + 1, sizeof(*versions));
+    sheaf_status status = p && parts && versions ? gather_pull(server, &c, p, parts, versions, &err)
+                                                 : sheaf__no_memory(&err, "a pull");
+    const struct sheaf__reply reply = {.meta = versions,
+                                       .meta_size = count * sizeof(*versions),
+                                       .parts = parts,
+                                       .count = count,
+                                       .sent = pulled_free,
+                                       .user = p};
+    if (status >= 0) {
+        sheaf__call_reply(call, &reply);
+    } else {
+        fail(call, &err);
+        if (p)
+            pulled_free(p);
+    }
+    sheaf__free(parts);
+    sheaf__free(versions);
+}
+
+static void serve_fetch(struct sheaf__call *call, void *user)
+{
+    struct sheaf__ps_server *server = user;
+    const struct sheaf__bytes meta = sheaf__call_meta(call);
+    struct sheaf__cursor c = sheaf__cursor_of(meta.data, meta.size);
+    struct sheaf__ps_variable *v;
+    uint64_t handle = 0;
+    sheaf_error err = {0};
+    struct pulled *p = sheaf__calloc(1, sizeof(*p) + sizeof(p->buffers[0]));
+    sheaf_status status = p ? SHEAF_OK : sheaf__no_memory(&err, "a fetch");
+    if (status >= 0 && !sheaf__cursor_fixed64(&c, &handle))
+        status = sheaf__ps_malformed("a fetch", &err);
+    if (status >= 0)
+        status = sheaf__ps_find(&server->table, (uint32_t)(handle >> 8), &v, &err);
+    if (status >= 0) {
+        p->buffers[0] = sheaf__ps_snapshot(v, handle & 0xff, NULL);
+        p->count = p->buffers[0] != NULL;
+        if (p->count == 0)
+            status = sheaf__error(&err, SHEAF_ERR_NOT_FOUND, "variable '%s' has no slot %d here",
+                                  v->name, (int)(handle & 0xff));
+    }
+    if (status < 0) {
+        fail(call, &err);
+        sheaf__free(p);
+        return;
+    }
+    const struct sheaf__part part = {p->buffers[0]->data, v->bytes};
+    sheaf__call_reply(
+        call, &(struct sheaf__reply){.parts = &part, .count = 1, .sent = pulled_free, .user = p});
+}
+
+static void serve_lookup(struct sheaf__call *call, void *user)
+{
+    struct sheaf__ps_server *server = user;
+    const struct sheaf__bytes meta = sheaf__call_meta(call);
+    struct sheaf__cursor c = sheaf__cursor_of(meta.data, meta.size);
+    struct sheaf__ps_variable *v = NULL;
+    uint32_t number = 0;
+    sheaf_error err = {0};
+    const size_t count = sheaf__call_payload_size(call) / sizeof(int64_t);
+    sheaf_status status =
+        sheaf__cursor_fixed32(&c, &number) ? SHEAF_OK : sheaf__ps_malformed("a look-up", &err);
+    if (status >= 0)
+        status = sheaf__ps_find(&server->table, number, &v, &err);
+    const size_t width =
+        status >= 0 && v->shape.rank && v->shape.dims[0] ? v->bytes / (size_t)v->shape.dims[0] : 0;
+    struct pulled *p = sheaf__calloc(1, sizeof(*p) + sizeof(p->buffers[0]));
+    if (status >= 0 && !p)
+        status = sheaf__no_memory(&err, "a look-up");
+    if (status >= 0 && !(p->buffers[0] = sheaf__buffer_new(NULL, count * width + 1, &err)))
+        status = SHEAF_ERR_RESOURCE_EXHAUSTED;
+    if (p)
+        p->count = p->buffers[0] != NULL;
+    if (status >= 0)
+        status = sheaf__ps_rows(v, sheaf__call_payload(call), count, p->buffers[0]->data, &err);
+    if (status < 0) {
+        fail(call, &err);
+        if (p)
+            pulled_free(p);
+        return;
+    }
+    const struct sheaf__part part = {p->buffers[0]->data, count * width};
+    sheaf__call_reply(
+        call, &(struct sheaf__reply){.parts = &part, .count = 1, .sent = pulled_free, .user = p});
+}
+
+/* Pushes. */
+
+struct push_job {
+    struct sheaf__pool_job job;
+    struct sheaf__ps_server *server;
+    struct sheaf__call *call;
+};
+
+static sheaf_status apply_all(struct sheaf__ps_server *server,
+                              const struct sheaf__ps_push_view *view, const char *data,
+                              sheaf_error *err)
+{
+    for (uint32_t i = 0; i < view->head.updates; i++) {
+        const struct sheaf__ps_update u = sheaf__ps_push_update(view, i);
+        struct sheaf__hyper h = {0};
+        struct sheaf__ps_variable *v;
+        if (u.hyper < view->head.hypers)
+            h = sheaf__ps_push_hyper(view, u.hyper);
+        SHEAF__TRY(sheaf__ps_find(&server->table, u.variable, &v, err));
+        SHEAF__TRY(sheaf__ps_apply(v, &u, &h, data, err));
+        data += u.bytes;
+    }
+    return SHEAF_OK;
+}
+
+/* Whether this push is new: a retried one is acknowledged, not applied again. */
+static bool is_new(struct sheaf__ps_server *server, struct sheaf__call *call, uint64_t sequence)
+{
+    sheaf__mutex_lock(&server->lock);
+    struct sheaf__ps_worker *w = sheaf__ps_worker_of(server, sheaf__ps_caller(call));
+    const bool fresh = !w || sequence > w->sequence;
+    if (w && fresh)
+        w->sequence = sequence;
+    sheaf__mutex_unlock(&server->lock);
+    return fresh;
+}
+
+static void apply_push(struct sheaf__ps_server *server, struct sheaf__call *call)
+{
+    struct sheaf__ps_push_view view;
+    sheaf_error err = {0};
+    sheaf_status status =
+        sheaf__ps_get_push(sheaf__call_meta(call), sheaf__call_payload_size(call), &view, &err);
+    sheaf__mutex_lock(&server->applying);
+    if (status >= 0 && is_new(server, call, view.head.sequence))
+        status = apply_all(server, &view, sheaf__call_payload(call), &err);
+    sheaf__mutex_unlock(&server->applying);
+    if (status < 0)
+        fail(call, &err);
+    else
+        sheaf__call_reply(call, NULL);
+}
+
+static void run_push_job(struct sheaf__pool_job *job)
+{
+    struct push_job *p = (struct push_job *)job;
+    apply_push(p->server, p->call);
+    sheaf__free(p);
+}
+
+static void serve_push(struct sheaf__call *call, void *user)
+{
+    struct sheaf__ps_server *server = user;
+    struct push_job *p = NULL;
+    if (sheaf__call_payload_size(call) >= LONG_BYTES)
+        p = sheaf__calloc(1, sizeof(*p));
+    if (p) {
+        *p = (struct push_job){.job = {.fn = run_push_job}, .server = server, .call = call};
+        if (sheaf__pool_submit(server->pool, &p->job, NULL) >= 0)
+            return;
+        sheaf__free(p);
+    }
+    apply_push(server, call);
+}
+
+sheaf_status sheaf__ps_serve_values(struct sheaf__ps_server *server, sheaf_error *err)
+{
+    const struct sheaf__service services[] = {
+        {.kind = SHEAF__PS_CREATE,
+         .serve = serve_create,
+         .user = server,
+         .payload_limit = SIZE_MAX},
+        {.kind = SHEAF__PS_SLOT, .serve = serve_slot, .user = server},
+        {.kind = SHEAF__PS_PULL, .serve = serve_pull, .user = server},
+        {.kind = SHEAF__PS_FETCH, .serve = serve_fetch, .user = server},
+        {.kind = SHEAF__PS_LOOKUP, .serve = serve_lookup, .user = server},
+        {.kind = SHEAF__PS_PUSH, .serve = serve_push, .user = server, .payload_limit = SIZE_MAX},
+    };
+    for (size_t i = 0; i < sizeof(services) / sizeof(*services); i++)
+        SHEAF__TRY(sheaf__net_serve(server->net, &services[i], err));
+    return SHEAF_OK;
+}
