@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "tensor/frame.h"
+#include <sheaf/frame.h>
 #include "world.h"
 
 #define CONFIG(cluster, task) "TF_CONFIG={\"cluster\":" cluster ",\"task\":" task "}"

@@ -8,6 +8,8 @@
 
 #include "world.h"
 
+#include <sheaf/frame.h>
+
 /* Clusters that Slurm and MPI started: demands 21 and 33. */
 
 #define WORLD(...)  \
