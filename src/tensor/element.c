@@ -97,15 +97,8 @@ sheaf_status sheaf__element_status(const sheaf_element *e, sheaf_error *err)
 
 char sheaf__element_pattern(const sheaf_element *e)
 {
-    if (e->pattern)
-        return e->pattern;
-    if (e->count == 1 && !e->items[0].name[0])
-        return 0;
-    /* Positions are interned, so that names are equal when the pointers are. */
-    for (size_t i = 0; i < e->count; i++)
-        if (e->items[i].name != sheaf__name_of(i))
-            return '{';
-    return '(';
+    return e->pattern ? e->pattern
+                      : sheaf__name_pattern(&e->items[0].name, sizeof(e->items[0]), e->count);
 }
 
 /* ---- public ---- */

@@ -43,5 +43,8 @@ char sheaf__element_pattern(const sheaf_element *e);
 const char *sheaf__name(const char *name);
 /** The name of position `i`. */
 const char *sheaf__name_of(size_t i);
+/** How `count` names nest that nobody said it of: 0 for a lone "", '(' for positions "0", "1", …
+ * (or parts of them, "0.x"), else '{'. `names` is the first, the next is `stride` bytes further. */
+char sheaf__name_pattern(const char *const *names, size_t stride, size_t count);
 
 #endif

@@ -125,7 +125,7 @@ static void *ask_system(struct sheaf__heap *heap, unsigned number, size_t bytes)
     }
     atomic_fetch_add_explicit(&heap->misses, 1, memory_order_relaxed);
     void *block = sheaf__alloc_aligned(bytes);
-    if (!block) {
+    if (!block && atomic_load_explicit(&heap->cached_bytes, memory_order_relaxed)) {
         sheaf__heap_trim(heap, 0);
         block = sheaf__alloc_aligned(bytes);
     }

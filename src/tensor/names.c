@@ -83,3 +83,33 @@ const char *sheaf__name_of(size_t i)
     snprintf(text, sizeof(text), "%zu", i);
     return sheaf__name(text);
 }
+
+/* Length of the name up to its first dot. */
+static size_t first_segment(const char *name)
+{
+    return strcspn(name, ".");
+}
+
+static bool is_position(const char *name, size_t i)
+{
+    const char *position = sheaf__name_of(i);
+    return position && strlen(position) == first_segment(name) &&
+           !memcmp(name, position, strlen(position));
+}
+
+char sheaf__name_pattern(const char *const *names, size_t stride, size_t count)
+{
+    const char *at = (const char *)names;
+    size_t next = 0;
+    for (size_t i = 0; i < count; i++, at += stride) {
+        const char *name = *(const char *const *)(const void *)at;
+        if (count == 1 && !name[0])
+            return 0;
+        if (next > 0 && is_position(name, next - 1))
+            continue;
+        if (!is_position(name, next))
+            return '{';
+        next++;
+    }
+    return '(';
+}

@@ -20,6 +20,9 @@ enum sheaf__form {
 /** A tensor of any layout, a plain number (P6.2), a failed tensor ("<failed tensor: …>"), NULL
  * ("None"). */
 void sheaf__print_tensor(struct sheaf__str *out, const sheaf_tensor *t, enum sheaf__form form);
+/** A tensor as a member of a container: in repr form, or as tf.print shows it there (a string in
+ * double quotes). */
+void sheaf__print_leaf(struct sheaf__str *out, const sheaf_tensor *t, enum sheaf__form form);
 /** tf.print of a tensor with `edge` elements at each end of an axis, negative: all (P7.3). */
 void sheaf__print_tf(struct sheaf__str *out, const sheaf_tensor *t, int edge);
 /** The array alone: "[1. 2.]" in form STR, "array([1., 2.], dtype=float32)" in form REPR, a rank 0
@@ -50,7 +53,7 @@ const char *sheaf__print_variable_text(const char *name, const sheaf_tensor *val
  * before each component, then end. */
 void sheaf__print_replicas_begin(struct sheaf__str *out, const char *container);
 void sheaf__print_replicas_item(struct sheaf__str *out, size_t i);
-void sheaf__print_replicas_end(struct sheaf__str *out, size_t count);
+void sheaf__print_replicas_end(struct sheaf__str *out);
 
 /** What containers are printed from: a tensor, a finished text that is no tensor (a PerReplica in
  * repr form, None, a number), or a tuple, list or dict of such. */
@@ -67,12 +70,26 @@ struct sheaf__node {
 void sheaf__print_node(struct sheaf__str *out, const struct sheaf__node *node,
                        enum sheaf__form form);
 
-/** Nodes of an element: dotted names become nested containers, patterns as P6.1. `leaf(i, user,
- * node)` makes the node of tensor i (kind, tensor or text); NULL: the tensor itself. Prints as
- * sheaf__print_node(). This is how a per-replica value prints a tuple of PerReplica: with one
- * element for its structure and texts as leaves. */
-void sheaf__print_structure(struct sheaf__str *out, const sheaf_element *e, enum sheaf__form form,
+/** The names of an element's tensors, and how they nest: dotted names become containers in
+ * containers. */
+struct sheaf__structure {
+    size_t count;
+    const char *const *names; /**< the first; the next is `stride` bytes further */
+    size_t stride;
+    char pattern; /**< of the outermost container; 0: a lone tensor */
+};
+struct sheaf__structure sheaf__structure_of(const sheaf_element *e);
+struct sheaf__structure sheaf__structure_of_spec(const sheaf_element_spec *spec);
+
+/** Prints as sheaf__print_node() what has that structure; `leaf(i, user, node)` gives leaf i its
+ * kind, tensor or text (which lives until this returns). So a per-replica value prints a tuple of
+ * PerReplica: structure of one replica's element, texts as leaves. A key of digits alone is a
+ * number: {0: …}. */
+void sheaf__print_structure(struct sheaf__str *out, const struct sheaf__structure *s,
+                            enum sheaf__form form,
                             void (*leaf)(size_t i, void *user, struct sheaf__node *node),
                             void *user);
+/** An element by itself. */
+void sheaf__print_element(struct sheaf__str *out, const sheaf_element *e, enum sheaf__form form);
 
 #endif

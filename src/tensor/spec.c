@@ -128,14 +128,9 @@ sheaf_element_spec *sheaf__spec_merge(const sheaf_element_spec *a, const sheaf_e
 
 char sheaf__spec_pattern(const sheaf_element_spec *spec)
 {
-    if (spec->pattern)
-        return spec->pattern;
-    if (spec->count == 1 && !spec->specs[0].name[0])
-        return 0;
-    for (size_t i = 0; i < spec->count; i++)
-        if (spec->specs[i].name != sheaf__name_of(i))
-            return '{';
-    return '(';
+    return spec->pattern
+               ? spec->pattern
+               : sheaf__name_pattern(&spec->specs[0].name, sizeof(spec->specs[0]), spec->count);
 }
 
 /* ---- public ---- */
