@@ -54,9 +54,10 @@ void *sheaf__alloc(size_t size)
 
 void *sheaf__calloc(size_t count, size_t size)
 {
-    if (refuse())
+    size_t bytes;
+    if (sheaf__mul_overflows(count, size, &bytes) || refuse())
         return NULL;
-    return count_in(count && size ? calloc(count, size) : calloc(1, 1));
+    return count_in(calloc(1, bytes ? bytes : 1));
 }
 
 void *sheaf__alloc_array(size_t count, size_t size)
