@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Softmax and the losses on it. Everything goes row by row over the last axis: subtract the
- * largest, so that nothing overflows; the gradient of a loss is softmax - labels, without dividing
- * by a small probability. */
+ * largest, so that nothing overflows; the gradient of a loss is softmax - labels (times what the
+ * labels sum to), without dividing by a small probability. */
 #include "ops/family.h"
 
 #include "tensor/half.h"
@@ -75,7 +75,7 @@ static int64_t label_of(const struct rows *r, size_t row)
             loss += labels[i] * (log_fn(sum) - (x[i] - most));                                     \
         return loss;                                                                               \
     }                                                                                              \
-    /* (softmax - labels) dy of one row */                                                         \
+    /* (softmax sum(labels) - labels) dy of one row */                                             \
     static void backward_##suffix(const struct rows *r, size_t row, const type *p,                 \
                                   const type *labels, type dy, type *dx)                           \
     {                                                                                              \
@@ -84,8 +84,11 @@ static int64_t label_of(const struct rows *r, size_t row)
             for (size_t i = 0; i < r->classes; i++)                                                \
                 dx[i] = (p[i] - (i == label)) * dy;                                                \
         } else {                                                                                   \
+            type all = 0;                                                                          \
             for (size_t i = 0; i < r->classes; i++)                                                \
-                dx[i] = (p[i] - labels[i]) * dy;                                                   \
+                all += labels[i];                                                                  \
+            for (size_t i = 0; i < r->classes; i++)                                                \
+                dx[i] = (p[i] * all - labels[i]) * dy;                                             \
         }                                                                                          \
     }                                                                                              \
     static void run_##suffix(size_t begin, size_t end, void *user)                                 \
@@ -316,18 +319,20 @@ sheaf_status sheaf__compute_xent_grad(struct sheaf__call *call, sheaf_error *err
     return run_call(call, &r, call->shape, err);
 }
 
-/* dx = (p - labels) dy, so dp = dy ddx, ddy = sum(ddx (p - labels)), dlabels = -dy ddx. */
+/* dx = (p sum(labels) - labels) dy; with class numbers the sum is 1. */
 void sheaf__gradient_xent_grad(const struct sheaf__grad *g)
 {
     bool sparse = sheaf__op_id_of(g->op) == SHEAF__OP_SPARSE_XENT_GRAD;
-    sheaf_tensor *dy = g->in[2];
+    sheaf_tensor *labels = g->in[0], *p = g->in[1], *dy = g->in[2];
     if (g->wanted[0] && !sparse)
-        g->dx[0] = sheaf_neg(sheaf_mul(g->dy, column(dy)));
-    if (g->wanted[1])
-        g->dx[1] = sheaf_mul(g->dy, column(dy));
+        g->dx[0] = sheaf_mul(sheaf_sub(sum_rows(sheaf_mul(g->dy, p)), g->dy), column(dy));
+    if (g->wanted[1]) {
+        sheaf_tensor *dp = sheaf_mul(g->dy, column(dy));
+        g->dx[1] = sparse ? dp : sheaf_mul(dp, sum_rows(labels));
+    }
     if (g->wanted[2]) {
         const struct sheaf__attrs one = {.dtype = dy->dtype, .shape = dy->shape, .number = {1}};
-        sheaf_tensor *in[] = {g->in[0], g->in[1], sheaf__op_run(SHEAF__OP_FILL, NULL, 0, &one)};
+        sheaf_tensor *in[] = {labels, p, sheaf__op_run(SHEAF__OP_FILL, NULL, 0, &one)};
         sheaf_tensor *difference = sheaf__op_run(sheaf__op_id_of(g->op), in, 3, NULL);
         g->dx[2] = sheaf_reshape(sum_rows(sheaf_mul(g->dy, difference)), dy->shape);
     }

@@ -195,7 +195,7 @@ const char *sheaf_variable_str(sheaf_variable *v)
             if (copy)
                 print_one(&out, copy, copy->cls->read(copy));
         }
-        sheaf__print_replicas_end(&out, (size_t)copies);
+        sheaf__print_replicas_end(&out);
     }
     return sheaf__frame_str(&out);
 }
