@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/commands.h"
+#include "cli/json.h"
+#include "cli/options.h"
+
+#include <sheaf/bundle.h>
+#include <sheaf/checkpoint.h>
+#include <sheaf/frame.h>
+#include <sheaf/print.h>
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* sheaf ckpt: the files of a checkpoint. The argument is its prefix ("run/ckpt-3") or a directory,
+ * of which the newest checkpoint is meant. */
+
+static struct {
+    bool json;
+} o;
+
+static const struct sheaf__option OPTIONS[] = {
+    {"json", 0, SHEAF__OPTION_FLAG, NULL, &o.json, "print JSON, one object a line"},
+};
+enum { OPTION_COUNT = sizeof(OPTIONS) / sizeof(OPTIONS[0]) };
+#define NOTES                                                                                    \
+    "CHECKPOINT is a prefix like run/ckpt-3, or a directory, whose newest checkpoint is meant\n" \
+    "exit codes: 0 all is well; 1 it cannot be read or is damaged; 2 wrong usage"
+
+static int failed(const sheaf_error *err)
+{
+    char text[600];
+    sheaf_error_format(err, text, sizeof(text));
+    fflush(stdout);
+    fprintf(stderr, "sheaf ckpt: %s\n", text);
+    return SHEAF__EXIT_FAILED;
+}
+
+/* Opens what `name` means; its prefix goes to `*path`, text of the frame or the argument. */
+static sheaf_status open_checkpoint(const char *name, const char **path, sheaf_bundle **bundle,
+                                    sheaf_error *err)
+{
+    struct stat st;
+    *path = name;
+    if (stat(name, &st) == 0 && S_ISDIR(st.st_mode)) {
+        *path = sheaf_checkpoint_latest(name);
+        if (!*path)
+            return sheaf_error_set(err, SHEAF_ERR_NOT_FOUND, "no checkpoint in directory %s", name);
+    }
+    return sheaf_bundle_open(*path, bundle, err);
+}
+
+/* ---- list ---- */
+
+static void print_entry(const sheaf_bundle_entry *e)
+{
+    char shape[200];
+    sheaf_shape_format(e->shape, shape, sizeof(shape));
+    if (o.json) {
+        fputs("{\"key\":", stdout);
+        sheaf__json_text(e->key);
+        printf(",\"dtype\":\"%s\",\"shape\":[", sheaf_dtype_name(e->dtype));
+        for (int i = 0; i < e->shape.rank; i++)
+            printf("%s%lld", i ? "," : "", (long long)e->shape.dims[i]);
+        printf("],\"bytes\":%lld,\"shard\":%d,\"slices\":%d}\n", (long long)e->bytes, e->shard,
+               e->slices);
+    } else if (e->slices) {
+        printf("%s  %s  %s  %d slices\n", e->key, sheaf_dtype_name(e->dtype), shape, e->slices);
+    } else {
+        printf("%s  %s  %s  %lld bytes  shard %d\n", e->key, sheaf_dtype_name(e->dtype), shape,
+               (long long)e->bytes, e->shard);
+    }
+}
+
+static int list(const char *name)
+{
+    sheaf_error err = {0};
+    sheaf_bundle *bundle = NULL;
+    const char *path;
+    if (open_checkpoint(name, &path, &bundle, &err) < 0)
+        return failed(&err);
+    sheaf_bundle_entry e;
+    size_t count = 0;
+    int64_t bytes = 0;
+    for (; sheaf_bundle_get(bundle, count, &e) == SHEAF_OK; count++) {
+        print_entry(&e);
+        bytes += e.bytes > 0 ? e.bytes : 0;
+    }
+    const char *policy = sheaf_bundle_description(bundle);
+    if (!o.json)
+        printf("%s: %zu tensors, %lld bytes, %d shard%s%s%s\n", path, count, (long long)bytes,
+               sheaf_bundle_shards(bundle), sheaf_bundle_shards(bundle) == 1 ? "" : "s",
+               policy ? ", saved by: " : "", policy ? policy : "");
+    sheaf_bundle_free(bundle);
+    return SHEAF__EXIT_OK;
+}
+
+/* ---- show ---- */
+
+static int show(const char *name, const char *const *keys)
+{
+    sheaf_error err = {0};
+    sheaf_bundle *bundle = NULL;
+    const char *path;
+    int code = SHEAF__EXIT_OK;
+    if (open_checkpoint(name, &path, &bundle, &err) < 0)
+        return failed(&err);
+    for (; *keys && code == SHEAF__EXIT_OK; keys++) {
+        sheaf_tensor *t;
+        SHEAF_FRAME
+        {
+            if (sheaf_bundle_read(bundle, *keys, &t, &err) < 0) {
+                code = failed(&err);
+            } else if (o.json) {
+                fputs("{\"key\":", stdout);
+                sheaf__json_text(*keys);
+                fputs(",\"value\":", stdout);
+                sheaf__json_text(sheaf_list_str(t));
+                puts("}");
+            } else {
+                printf("%s: %s\n", *keys, sheaf_repr(t));
+            }
+        }
+    }
+    sheaf_bundle_free(bundle);
+    return code;
+}
+
+/* ---- verify ---- */
+
+static int verify(const char *name)
+{
+    sheaf_error err = {0};
+    sheaf_bundle *bundle = NULL;
+    const char *path;
+    if (open_checkpoint(name, &path, &bundle, &err) < 0)
+        return failed(&err);
+    sheaf_bundle_entry e;
+    size_t count = 0;
+    while (sheaf_bundle_get(bundle, count, &e) == SHEAF_OK)
+        count++;
+    int shards = sheaf_bundle_shards(bundle);
+    int code = sheaf_bundle_verify(bundle, &err) < 0 ? failed(&err) : SHEAF__EXIT_OK;
+    if (o.json) {
+        fputs("{\"checkpoint\":", stdout);
+        sheaf__json_text(path);
+        printf(",\"tensors\":%zu,\"shards\":%d,\"intact\":%s}\n", count, shards,
+               code ? "false" : "true");
+    } else if (code == SHEAF__EXIT_OK) {
+        printf("%s: %zu tensors in %d shard%s, every checksum is right\n", path, count, shards,
+               shards == 1 ? "" : "s");
+    }
+    sheaf_bundle_free(bundle);
+    return code;
+}
+
+/* ---- the commands ---- */
+
+/* Runs `each` on every argument. */
+static int on_all(const struct sheaf__command_line *line, int (*each)(const char *name), int argc,
+                  char **argv)
+{
+    int rest, code;
+    if (!sheaf__options_parse(line, argc, argv, &rest, &code))
+        return code;
+    if (rest >= argc)
+        return sheaf__options_misused(line, "a checkpoint is missing");
+    code = SHEAF__EXIT_OK;
+    for (; rest < argc; rest++)
+        if (each(argv[rest]))
+            code = SHEAF__EXIT_FAILED;
+    return code;
+}
+
+static int list_main(int argc, char **argv)
+{
+    static const struct sheaf__command_line LINE = {"sheaf ckpt list",
+                                                    "[options] CHECKPOINT...",
+                                                    "Lists the tensors of checkpoints.",
+                                                    OPTIONS,
+                                                    OPTION_COUNT,
+                                                    NOTES};
+    return on_all(&LINE, list, argc, argv);
+}
+
+static int verify_main(int argc, char **argv)
+{
+    static const struct sheaf__command_line LINE = {
+        "sheaf ckpt verify",
+        "[options] CHECKPOINT...",
+        "Reads every byte of checkpoints and checks it.",
+        OPTIONS,
+        OPTION_COUNT,
+        NOTES};
+    return on_all(&LINE, verify, argc, argv);
+}
+
+static int show_main(int argc, char **argv)
+{
+    static const struct sheaf__command_line LINE = {"sheaf ckpt show",
+                                                    "[options] CHECKPOINT KEY...",
+                                                    "Prints tensors of a checkpoint.",
+                                                    OPTIONS,
+                                                    OPTION_COUNT,
+                                                    NOTES};
+    int rest, code;
+    if (!sheaf__options_parse(&LINE, argc, argv, &rest, &code))
+        return code;
+    if (rest + 1 >= argc)
+        return sheaf__options_misused(&LINE, "a checkpoint or a key is missing");
+    return show(argv[rest], (const char *const *)(argv + rest + 1));
+}
+
+int sheaf__ckpt_main(int argc, char **argv)
+{
+    static const struct sheaf__command COMMANDS[] = {
+        {"list", list_main, "list the tensors"},
+        {"show", show_main, "print tensors"},
+        {"verify", verify_main, "check every byte"},
+    };
+    return sheaf__commands_dispatch(
+        "sheaf ckpt", "Looks into checkpoints, TensorFlow's and sheaf's.", COMMANDS, 3, argc, argv);
+}

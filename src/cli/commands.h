@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SHEAF_CLI_COMMANDS_H
+#define SHEAF_CLI_COMMANDS_H
+
+/* The subcommands: one file each, one row each in the table of main.c. argv[0] is the command's own
+ * name; the result is the exit code. */
+
+int sheaf__run_main(int argc, char **argv);
+int sheaf__records_main(int argc, char **argv);
+int sheaf__ckpt_main(int argc, char **argv);
+int sheaf__bench_main(int argc, char **argv);
+
+/* A command of commands, for those that have a second word. */
+struct sheaf__command {
+    const char *name;
+    int (*main)(int argc, char **argv);
+    const char *summary;
+};
+/* Runs the command that argv[1] names, or answers --help and --version. `title` is what stands
+ * before it: "sheaf", "sheaf records". */
+int sheaf__commands_dispatch(const char *title, const char *summary,
+                             const struct sheaf__command *commands, int count, int argc,
+                             char **argv);
+
+#endif

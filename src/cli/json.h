@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SHEAF_CLI_JSON_H
+#define SHEAF_CLI_JSON_H
+
+/* The few pieces of JSON that the command prints. */
+
+#include <stddef.h>
+
+/* Prints the bytes as a JSON string with its quotes; what is no UTF-8 becomes U+FFFD. */
+void sheaf__json_bytes(const char *data, size_t size);
+void sheaf__json_text(const char *text);
+
+#endif

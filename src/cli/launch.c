@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/launch.h"
+
+#include "cli/options.h"
+#include "cli/ports.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+void sheaf__launch_say(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fflush(stdout);
+    fputs("sheaf run: ", stderr);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+    va_end(args);
+}
+
+static int failed(int code, const char *what, const char *name)
+{
+    sheaf__launch_say("cannot %s%s%s: %s", what, name ? " " : "", name ? name : "", strerror(code));
+    return SHEAF__EXIT_FAILED;
+}
+
+/* ---- the cluster ---- */
+
+static int make_tasks(struct sheaf__launch *l)
+{
+    int count = 0;
+    for (int role = 0; role < SHEAF__ROLES; role++)
+        count += (int)l->plan->counts[role];
+    l->tasks = calloc((size_t)count, sizeof(*l->tasks));
+    if (!l->tasks)
+        return failed(ENOMEM, "start", "the tasks");
+    l->count = count;
+    struct sheaf__launched *t = l->tasks;
+    for (int role = 0; role < SHEAF__ROLES; role++)
+        for (int i = 0; i < l->plan->counts[role]; i++, t++) {
+            t->role = (enum sheaf__role)role;
+            t->index = i;
+            t->out.fd = t->err.fd = -1;
+            snprintf(t->name, sizeof(t->name), "%s:%d", sheaf__role_names[role], i);
+        }
+    return 0;
+}
+
+/* An evaluator is called by nobody: it has no port and stands outside the cluster. */
+static int give_ports(struct sheaf__launch *l)
+{
+    uint16_t *ports = calloc((size_t)l->count, sizeof(*ports));
+    int code = ports ? sheaf__ports_pick(ports, l->count) : ENOMEM;
+    for (int i = 0; i < l->count && code == 0; i++)
+        l->tasks[i].port = l->tasks[i].role == SHEAF__ROLE_EVALUATOR ? 0 : ports[i];
+    free(ports);
+    return code ? failed(code, "find", "free ports") : 0;
+}
+
+/* {"worker":["127.0.0.1:40001"],"ps":["127.0.0.1:40002"]} */
+static void write_cluster(FILE *to, const struct sheaf__launch *l)
+{
+    fputc('{', to);
+    for (int i = 0; i < l->count; i++) {
+        const struct sheaf__launched *t = &l->tasks[i];
+        if (!t->port)
+            continue;
+        if (t->index == 0)
+            fprintf(to, "%s\"%s\":[", i ? "]," : "", sheaf__role_names[t->role]);
+        fprintf(to, "%s\"127.0.0.1:%u\"", t->index ? "," : "", t->port);
+    }
+    fputs("]}", to);
+}
+
+static int make_configs(struct sheaf__launch *l)
+{
+    for (int i = 0; i < l->count; i++) {
+        struct sheaf__launched *t = &l->tasks[i];
+        size_t size;
+        FILE *to = open_memstream(&t->tf_config, &size);
+        if (!to)
+            return failed(errno, "describe", "the cluster");
+        fputs("TF_CONFIG={\"cluster\":", to);
+        write_cluster(to, l);
+        fprintf(to, ",\"task\":{\"type\":\"%s\",\"index\":%d}}", sheaf__role_names[t->role],
+                t->index);
+        if (fclose(to) != 0)
+            return failed(errno, "describe", "the cluster");
+    }
+    return 0;
+}
+
+/* ---- their output ---- */
+
+static int open_log(const char *directory, struct sheaf__launched *t)
+{
+    char path[4096];
+    int size = snprintf(path, sizeof(path), "%s/%s-%d.log", directory, sheaf__role_names[t->role],
+                        t->index);
+    if (size >= (int)sizeof(path))
+        return failed(ENAMETOOLONG, "write", directory);
+    t->log = fopen(path, "we");
+    return t->log ? 0 : failed(errno, "write", path);
+}
+
+static void set_prefix(struct sheaf__launched *t, int number, bool colours)
+{
+    static const int COLOURS[] = {36, 33, 32, 35, 34, 31};
+    if (colours)
+        snprintf(t->prefix, sizeof(t->prefix), "\033[%dm%s|\033[0m ", COLOURS[number % 6], t->name);
+    else
+        snprintf(t->prefix, sizeof(t->prefix), "%s| ", t->name);
+}
+
+static int open_outputs(struct sheaf__launch *l)
+{
+    const char *term = getenv("TERM"), *none = getenv("NO_COLOR");
+    bool colours = isatty(1) && !(none && *none) && !(term && strcmp(term, "dumb") == 0);
+    const char *directory = l->plan->log_dir;
+    if (directory && mkdir(directory, 0777) != 0 && errno != EEXIST)
+        return failed(errno, "make the directory", directory);
+    for (int i = 0; i < l->count; i++) {
+        struct sheaf__launched *t = &l->tasks[i];
+        if (directory && open_log(directory, t))
+            return SHEAF__EXIT_FAILED;
+        if (!directory)
+            set_prefix(t, i, colours);
+        t->out.to = directory ? t->log : stdout;
+        t->err.to = directory ? t->log : stderr;
+        t->out.prefix = t->err.prefix = t->prefix;
+    }
+    /* The tasks stand in the order of their roles: the first trainer speaks for the job. */
+    if (l->tasks[0].role == SHEAF__ROLE_CHIEF || l->tasks[0].role == SHEAF__ROLE_WORKER)
+        l->tasks[0].out.holds = true;
+    return 0;
+}
+
+/* ---- starting and ending ---- */
+
+/* From here on these signals are read, not delivered; the tasks start with the old mask. */
+static int catch_signals(struct sheaf__launch *l)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    int signals[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
+    for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+        sigaddset(&set, signals[i]);
+    sigprocmask(SIG_BLOCK, &set, &l->mask);
+    l->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return l->signals < 0 ? failed(errno, "watch", "signals") : 0;
+}
+
+static int start_tasks(struct sheaf__launch *l)
+{
+    char file[300], run_id[64], threads[40];
+    snprintf(file, sizeof(file), "SHEAF_SECRET_FILE=%s", l->secret.path);
+    snprintf(run_id, sizeof(run_id), "SHEAF_RUN_ID=%s", l->secret.run_id);
+    snprintf(threads, sizeof(threads), "SHEAF_THREADS=%lld", (long long)l->plan->threads);
+    const struct sheaf__launch_common common = {
+        l->plan->program, {file, run_id, l->plan->threads ? threads : NULL, NULL}};
+    for (int i = 0; i < l->count; i++) {
+        int code = sheaf__task_start(&l->tasks[i], &common, &l->mask);
+        if (code) {
+            failed(code, "start", l->plan->program[0]);
+            return code == ENOENT ? SHEAF__EXIT_NOT_FOUND : SHEAF__EXIT_NOT_EXECUTABLE;
+        }
+        sheaf__guard_add(&l->guard, l->tasks[i].pid);
+    }
+    return 0;
+}
+
+/* Children that left their task's group were given to us when their parents ended. */
+static void kill_orphans(const struct sheaf__launch *l)
+{
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
+    for (bool any = true; any;) {
+        any = false;
+        FILE *list = fopen(path, "re");
+        int pid;
+        while (list && fscanf(list, "%d", &pid) == 1)
+            if (pid != l->guard.pid) {
+                kill(pid, SIGKILL);
+                any = waitpid(pid, NULL, 0) == pid || any;
+            }
+        if (list)
+            fclose(list);
+    }
+}
+
+static void clean_up(struct sheaf__launch *l)
+{
+    for (int i = 0; i < l->count; i++)
+        sheaf__task_signal(&l->tasks[i], SIGKILL);
+    kill_orphans(l);
+    sheaf__guard_finish(&l->guard);
+    sheaf__run_secret_remove(&l->secret);
+    for (int i = 0; i < l->count; i++) {
+        struct sheaf__launched *t = &l->tasks[i];
+        sheaf__relay_finish(&t->err);
+        sheaf__relay_finish(&t->out);
+        if (t->log)
+            fclose(t->log);
+        free(t->tf_config);
+    }
+    free(l->tasks);
+    if (l->signals >= 0)
+        close(l->signals);
+}
+
+static int prepare(struct sheaf__launch *l)
+{
+    int code;
+    if ((code = make_tasks(l)) || (code = give_ports(l)) || (code = make_configs(l)) ||
+        (code = open_outputs(l)) || (code = catch_signals(l)))
+        return code;
+    code = sheaf__run_secret_make(&l->secret);
+    if (code)
+        return failed(code, "write", l->secret.path);
+    code = sheaf__guard_start(&l->guard, l->secret.path);
+    if (code)
+        return failed(code, "start", "a process");
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    return start_tasks(l);
+}
+
+int sheaf__launch_run(const struct sheaf__launch_plan *plan)
+{
+    struct sheaf__launch launch = {.plan = plan, .signals = -1, .guard = {.socket = -1}};
+    int code = prepare(&launch);
+    if (code == 0) {
+        sheaf__supervise(&launch);
+        code = launch.code;
+    }
+    clean_up(&launch);
+    return code;
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/commands.h"
+#include "cli/launch.h"
+#include "cli/options.h"
+
+#include <sheaf/device.h>
+
+#include <stdlib.h>
+
+enum { MOST_TASKS = 1024 };
+
+static struct sheaf__launch_plan plan = {.grace = 5};
+
+static const struct sheaf__option OPTIONS[] = {
+    {"chief", 'c', SHEAF__OPTION_COUNT, "N", &plan.counts[SHEAF__ROLE_CHIEF],
+     "start a chief (0 or 1)"},
+    {"worker", 'w', SHEAF__OPTION_COUNT, "N", &plan.counts[SHEAF__ROLE_WORKER],
+     "start N workers (1 if nothing is said)"},
+    {"ps", 'p', SHEAF__OPTION_COUNT, "N", &plan.counts[SHEAF__ROLE_PS],
+     "start N parameter servers"},
+    {"evaluator", 'e', SHEAF__OPTION_COUNT, "N", &plan.counts[SHEAF__ROLE_EVALUATOR],
+     "start an evaluator (0 or 1)"},
+    {"log-dir", 0, SHEAF__OPTION_TEXT, "DIR", &plan.log_dir,
+     "write DIR/worker-0.log and so on instead of showing the output"},
+    {"timeout", 0, SHEAF__OPTION_SECONDS, "S", &plan.timeout, "end all tasks after S seconds"},
+    {"grace", 0, SHEAF__OPTION_SECONDS, "S", &plan.grace,
+     "let tasks with nothing left to do run S seconds more (5)"},
+    {"threads", 't', SHEAF__OPTION_COUNT, "N", &plan.threads,
+     "cores for each task (an even share of this machine's)"},
+};
+
+static const struct sheaf__command_line LINE = {
+    .command = "sheaf run",
+    .usage = "[options] [--] PROGRAM [ARGUMENT...]",
+    .summary =
+        "Starts PROGRAM once for every task of a cluster on this machine and waits for all of\n"
+        "them. Each finds its place in TF_CONFIG. Output lines are marked with their task; the\n"
+        "last line of the chief, else of worker 0, comes last and unmarked.",
+    .options = OPTIONS,
+    .option_count = sizeof(OPTIONS) / sizeof(OPTIONS[0]),
+    .notes = "exit codes: the first of the program's that is not 0; 128 + N if signal N killed the "
+             "task;\n2 wrong usage; 124 timeout; 126 or 127 PROGRAM cannot be started; 1 anything "
+             "else",
+};
+
+/* The tasks that compute share the cores; a machine's limit for containers counts. */
+static void share_cores(void)
+{
+    sheaf_device cpu;
+    int64_t trainers = plan.counts[SHEAF__ROLE_CHIEF] + plan.counts[SHEAF__ROLE_WORKER];
+    if (plan.threads || getenv("SHEAF_THREADS") || trainers < 2 || sheaf_devices_get(0, &cpu) < 0)
+        return;
+    plan.threads = cpu.threads / trainers > 1 ? cpu.threads / trainers : 1;
+}
+
+int sheaf__run_main(int argc, char **argv)
+{
+    int rest, code;
+    int64_t total = 0;
+    if (!sheaf__options_parse(&LINE, argc, argv, &rest, &code))
+        return code;
+    if (rest >= argc)
+        return sheaf__options_misused(&LINE, "a program to start is missing");
+    if (plan.counts[SHEAF__ROLE_CHIEF] > 1 || plan.counts[SHEAF__ROLE_EVALUATOR] > 1)
+        return sheaf__options_misused(&LINE, "there can be one chief and one evaluator at most");
+    for (int role = 0; role < SHEAF__ROLES; role++) {
+        if (plan.counts[role] > MOST_TASKS)
+            return sheaf__options_misused(&LINE, "%lld tasks of one job, expected at most %d",
+                                          (long long)plan.counts[role], MOST_TASKS);
+        total += plan.counts[role];
+    }
+    if (total == 0)
+        plan.counts[SHEAF__ROLE_WORKER] = 1;
+    plan.program = argv + rest;
+    share_cores();
+    return sheaf__launch_run(&plan);
+}

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/launch.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/* The rules of a launched job. What a failure means is for the tasks' strategy to decide; the
+ * launcher ends only those that have nothing left to do:
+ *   - an evaluator when every chief and worker has ended and one of them failed, since no last
+ *     checkpoint will come;
+ *   - a ps when every chief, worker and evaluator has ended;
+ * each after a grace in which it may end by itself, by SIGTERM and, after a second grace, SIGKILL.
+ */
+
+struct watch {
+    struct sheaf__launch *launch;
+    int64_t now, grace; /* ms */
+    int64_t deadline;   /* of the whole job, 0: none */
+    int interrupts;     /* how often a user asked to end */
+    int last_interrupt; /* by which signal */
+    struct pollfd *polls;
+};
+
+static int64_t monotonic_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static bool trains(const struct sheaf__launched *t)
+{
+    return t->role == SHEAF__ROLE_CHIEF || t->role == SHEAF__ROLE_WORKER;
+}
+
+static int count_running(const struct sheaf__launch *l)
+{
+    int running = 0;
+    for (int i = 0; i < l->count; i++)
+        running += !l->tasks[i].ended;
+    return running;
+}
+
+static void signal_all(const struct sheaf__launch *l, int signal)
+{
+    for (int i = 0; i < l->count; i++)
+        sheaf__task_signal(&l->tasks[i], signal);
+}
+
+/* ---- a task has ended ---- */
+
+static void report_end(const struct watch *w, const struct sheaf__launched *t)
+{
+    const char *next =
+        count_running(w->launch) ? "; the others go on or end, as their strategy decides" : "";
+    if (t->stopped)
+        return;
+    if (WIFSIGNALED(t->wait_status)) {
+        int s = WTERMSIG(t->wait_status);
+        if (!w->interrupts || s != w->last_interrupt)
+            sheaf__launch_say("%s was killed by signal %d (%s)%s", t->name, s, strsignal(s), next);
+    } else if (WEXITSTATUS(t->wait_status)) {
+        sheaf__launch_say("%s ended with exit code %d%s", t->name, WEXITSTATUS(t->wait_status),
+                          next);
+    }
+}
+
+/* Gives those that have nothing left to do their grace. */
+static void plan_ends(struct watch *w)
+{
+    const struct sheaf__launch *l = w->launch;
+    int trainers = 0, evaluators_running = 0;
+    bool failed = false;
+    for (int i = 0; i < l->count; i++) {
+        const struct sheaf__launched *t = &l->tasks[i];
+        if (trains(t) && !t->ended)
+            return;
+        trainers += trains(t);
+        failed = failed || (trains(t) && sheaf__task_code(t) != 0);
+        evaluators_running += t->role == SHEAF__ROLE_EVALUATOR && !t->ended;
+    }
+    for (int i = 0; i < l->count && trainers; i++) {
+        struct sheaf__launched *t = &l->tasks[i];
+        bool idle = t->role == SHEAF__ROLE_EVALUATOR ? failed : !evaluators_running;
+        if (!t->ended && idle && !t->term_at)
+            t->term_at = w->now + w->grace;
+    }
+}
+
+/* Processes that left their task's group are the launcher's children once their parents end; it
+ * must not leave them as zombies. A task that has ended just now is for the next round. */
+static void reap_orphans(const struct sheaf__launch *l)
+{
+    siginfo_t info = {0};
+    while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid) {
+        for (int i = 0; i < l->count; i++)
+            if (info.si_pid == l->tasks[i].pid && !l->tasks[i].ended)
+                return;
+        waitpid(info.si_pid, NULL, 0);
+        info.si_pid = 0;
+    }
+}
+
+static void reap(struct watch *w)
+{
+    struct sheaf__launch *l = w->launch;
+    for (int i = 0; i < l->count; i++) {
+        struct sheaf__launched *t = &l->tasks[i];
+        if (!sheaf__task_reap(t))
+            continue;
+        sheaf__guard_remove(&l->guard, t->pid);
+        sheaf__relay_end(&t->out, w->now);
+        sheaf__relay_end(&t->err, w->now);
+        if (!t->stopped && !l->code)
+            l->code = sheaf__task_code(t);
+        report_end(w, t);
+    }
+    reap_orphans(l);
+    plan_ends(w);
+}
+
+/* ---- time and signals ---- */
+
+static void interrupt(struct watch *w, int signal)
+{
+    w->last_interrupt = signal;
+    if (w->interrupts++ == 0) {
+        signal_all(w->launch, signal);
+        return;
+    }
+    sheaf__launch_say("asked a second time: killing all tasks");
+    w->last_interrupt = SIGKILL;
+    signal_all(w->launch, SIGKILL);
+}
+
+static void read_signals(struct watch *w)
+{
+    struct signalfd_siginfo info;
+    while (read(w->launch->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+        int signal = (int)info.ssi_signo;
+        if (signal == SIGCHLD)
+            continue;
+        if (signal == SIGUSR1 || signal == SIGUSR2)
+            signal_all(w->launch, signal);
+        else
+            interrupt(w, signal);
+    }
+}
+
+static void check_timeout(struct watch *w)
+{
+    struct sheaf__launch *l = w->launch;
+    if (!w->deadline || w->now < w->deadline)
+        return;
+    w->deadline = 0;
+    sheaf__launch_say("not done after %g s; ending all tasks", l->plan->timeout);
+    if (!l->code)
+        l->code = SHEAF__EXIT_TIMEOUT;
+    for (int i = 0; i < l->count; i++) {
+        struct sheaf__launched *t = &l->tasks[i];
+        t->stopped = true;
+        t->kill_at = w->now + w->grace;
+        sheaf__task_signal(t, SIGTERM);
+    }
+}
+
+static void end_idle(struct watch *w)
+{
+    const struct sheaf__launch *l = w->launch;
+    for (int i = 0; i < l->count; i++) {
+        struct sheaf__launched *t = &l->tasks[i];
+        if (t->ended)
+            continue;
+        if (t->term_at && w->now >= t->term_at && !t->stopped) {
+            sheaf__launch_say("%s still runs %g s after the others ended; ending it", t->name,
+                              l->plan->grace);
+            t->stopped = true;
+            t->kill_at = w->now + w->grace;
+            sheaf__task_signal(t, SIGTERM);
+        }
+        if (t->kill_at && w->now >= t->kill_at) {
+            sheaf__launch_say("%s did not end within %g s; killing it", t->name, l->plan->grace);
+            t->kill_at = 0;
+            sheaf__task_signal(t, SIGKILL);
+        }
+    }
+}
+
+/* ---- the loop ---- */
+
+static void sooner(int64_t *wait, int64_t now, int64_t at)
+{
+    if (at && (*wait < 0 || at - now < *wait))
+        *wait = at > now ? at - now : 0;
+}
+
+/* How long nothing will happen by itself; -1: for ever. Shows what was held back long enough. */
+static int64_t quiet_time(const struct watch *w)
+{
+    int64_t wait = -1;
+    sooner(&wait, w->now, w->deadline);
+    for (int i = 0; i < w->launch->count; i++) {
+        struct sheaf__launched *t = &w->launch->tasks[i];
+        int64_t held = sheaf__relay_tick(&t->out, w->now);
+        if (held >= 0)
+            sooner(&wait, w->now, w->now + held);
+        if (t->ended)
+            continue;
+        if (!t->stopped)
+            sooner(&wait, w->now, t->term_at);
+        sooner(&wait, w->now, t->kill_at);
+    }
+    return wait;
+}
+
+static void read_outputs(struct watch *w)
+{
+    for (int i = 0; i < w->launch->count; i++) {
+        struct sheaf__launched *t = &w->launch->tasks[i];
+        struct sheaf__relay *relays[] = {&t->out, &t->err};
+        for (int k = 0; k < 2; k++)
+            if (w->polls[1 + 2 * i + k].revents && !sheaf__relay_read(relays[k], w->now))
+                sheaf__relay_end(relays[k], w->now);
+    }
+}
+
+static void poll_once(struct watch *w)
+{
+    const struct sheaf__launch *l = w->launch;
+    w->polls[0] = (struct pollfd){l->signals, POLLIN, 0};
+    for (int i = 0; i < l->count; i++) {
+        w->polls[1 + 2 * i] = (struct pollfd){l->tasks[i].out.fd, POLLIN, 0};
+        w->polls[2 + 2 * i] = (struct pollfd){l->tasks[i].err.fd, POLLIN, 0};
+    }
+    int64_t wait = quiet_time(w);
+    if (wait > INT32_MAX)
+        wait = INT32_MAX;
+    int ready = poll(w->polls, 1 + 2 * (nfds_t)l->count, (int)wait);
+    w->now = monotonic_ms();
+    if (ready > 0) {
+        read_outputs(w);
+        if (w->polls[0].revents)
+            read_signals(w);
+    }
+}
+
+void sheaf__supervise(struct sheaf__launch *launch)
+{
+    struct watch w = {.launch = launch, .now = monotonic_ms()};
+    w.grace = (int64_t)(launch->plan->grace * 1000);
+    if (launch->plan->timeout > 0)
+        w.deadline = w.now + (int64_t)(launch->plan->timeout * 1000);
+    w.polls = calloc(1 + 2 * (size_t)launch->count, sizeof(*w.polls));
+    if (!w.polls) {
+        sheaf__launch_say("not enough memory");
+        launch->code = 1;
+        return;
+    }
+    for (reap(&w); count_running(launch) > 0; reap(&w)) {
+        poll_once(&w);
+        check_timeout(&w);
+        end_idle(&w);
+    }
+    free(w.polls);
+}
