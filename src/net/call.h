@@ -97,7 +97,7 @@ struct sheaf__request {
                                        one fills the first bytes */
     size_t into_count;
     /* If set, called once when the call is over (`status` is set), on the thread that drives, or
-     * in sheaf__request_start() never. The request may be freed or started again in it. Then
+     * never in sheaf__request_start(). The request may be freed or started again in it. Then
      * sheaf__request_finish() is not called. */
     void (*done)(struct sheaf__request *request, void *user);
     void *user;
@@ -111,11 +111,8 @@ struct sheaf__request {
     /* Of net/. */
     struct sheaf__peer *peer;
     uint64_t id;
-    struct sheaf__list_node node;
-    struct sheaf__send *send;
     _Atomic int state;
     struct sheaf__cond cond;
-    bool sleeping;
 };
 
 /* Sends it. Never waits. A failure means that it was not started: the peer is lost, or no memory.
@@ -138,5 +135,21 @@ void sheaf__request_clear(struct sheaf__request *request);
 /* Start and finish in one. */
 sheaf_status sheaf__call(struct sheaf__peer *peer, struct sheaf__request *request,
                          const struct sheaf__wait *wait, sheaf_error *err);
+
+/* ---- posts: requests without an answer ---- */
+
+struct sheaf__post {
+    uint32_t kind;
+    const void *meta; /* copied */
+    size_t meta_size;
+    const struct sheaf__part *parts; /* the array is copied */
+    size_t count;
+    void (*sent)(void *user); /* as in a reply */
+    void *user;
+};
+/* Sends it to the service of that kind, in order with requests; the service ends the call with an
+ * empty reply. Never waits. On failure `sent` is not called. */
+sheaf_status sheaf__post(struct sheaf__peer *peer, const struct sheaf__post *post,
+                         sheaf_error *err);
 
 #endif

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SHEAF_NET_LANE_H
+#define SHEAF_NET_LANE_H
+
+/* A lane carries whole messages to a peer in order. Here are the lanes that run over a stream;
+ * net/ucx.c has the others. Sending never waits: what has no room is queued and leaves when the
+ * network is driven. */
+
+#include "base/buf.h"
+#include "net/frame.h"
+#include "net/stream.h"
+
+/* Where the payload of the message that comes in goes. */
+struct sheaf__sink {
+    const struct sheaf__part *parts;
+    size_t count;
+    size_t part, offset; /* how far it is */
+    bool discard;        /* nowhere */
+};
+
+/* A message that comes in; the lane fills it, the receiver uses it. */
+struct sheaf__incoming {
+    struct sheaf__frame frame;
+    struct sheaf__buf meta;
+    struct sheaf__sink sink;
+    uint64_t left; /* bytes of the payload that are still to come */
+    /* What the receiver made of it. */
+    struct sheaf__call *call;
+    struct sheaf__request *request;
+};
+
+/* Who receives. On the thread that drives. */
+struct sheaf__receiver {
+    /* Frame and meta are in: check them and set the sink. A failure ends the session. */
+    sheaf_status (*begin)(void *user, struct sheaf__incoming *in, sheaf_error *err);
+    /* The payload is in, too. */
+    sheaf_status (*end)(void *user, struct sheaf__incoming *in, sheaf_error *err);
+    void *user;
+};
+
+/* A message to send. */
+struct sheaf__message {
+    struct sheaf__frame frame; /* sizes are filled in by the lane */
+    const void *meta;
+    const struct sheaf__part *parts;
+    size_t count;
+    bool copy;                /* the parts do not outlive the call */
+    void (*sent)(void *user); /* the parts are free again; NULL: nobody asks */
+    void *user;
+    const void *owner; /* for sheaf__lane_disown() */
+};
+
+struct sheaf__lane;
+struct sheaf__lane_ops {
+    sheaf_status (*post)(struct sheaf__lane *lane, struct sheaf__message *message,
+                         sheaf_error *err);
+    /* Receives and sends what can be now; sets *worked if anything moved. A failure ends the
+     * session: END if the other side closed. */
+    sheaf_status (*progress)(struct sheaf__lane *lane, bool *worked, sheaf_error *err);
+    /* Before sleeping: what comes or has room rings; false: there is something to do already. */
+    bool (*arm)(struct sheaf__lane *lane);
+    void (*disarm)(struct sheaf__lane *lane);
+    /* The owner's memory is not read any more from now on. False: the session must end. */
+    bool (*disown)(struct sheaf__lane *lane, const void *owner);
+    /* True if all that was posted has left. */
+    bool (*idle)(struct sheaf__lane *lane);
+    /* Nothing is sent or received any more; every `sent` that is due comes now. */
+    void (*stop)(struct sheaf__lane *lane);
+    void (*free)(struct sheaf__lane *lane); /* after stop */
+};
+
+struct sheaf__lane {
+    const struct sheaf__lane_ops *ops;
+    const char *name;
+    struct sheaf__incoming in;
+};
+
+/* Over a stream, which it takes over and frees. `blocked` is called when a message had to be queued
+ * (with a lock of the lane held), and when a write failed. NULL: no memory, the stream stays. */
+struct sheaf__lane *sheaf__lane_of_stream(struct sheaf__stream *stream,
+                                          const struct sheaf__receiver *receiver,
+                                          void (*blocked)(void *user), void *user);
+struct sheaf__stream *sheaf__lane_stream(struct sheaf__lane *lane);
+
+#endif

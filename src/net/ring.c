@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "net/ring.h"
+
+#include "base/error.h"
+#include "base/mem.h"
+
+#include <stdalign.h>
+#include <string.h>
+
+/* A ring stays in the second level cache of a core, and is published in pieces so that both sides
+ * copy at the same time. */
+enum { RING_SIZE = 512 << 10, PIECE = 32 << 10 };
+
+/* One direction. What one side writes often stands on a line of its own. The indices count bytes
+ * and never wrap. */
+struct shared {
+    alignas(64) _Atomic uint64_t tail;          /* written up to here */
+    alignas(64) _Atomic uint64_t head;          /* read up to here */
+    alignas(64) _Atomic uint32_t reader_asleep; /* ring the bell after writing */
+    alignas(64) _Atomic uint32_t writer_waits;  /* ring the bell after reading */
+    _Atomic uint32_t closed;                    /* the writer is gone */
+    alignas(64) uint8_t data[RING_SIZE];
+};
+
+struct ring_stream {
+    struct sheaf__stream stream;
+    struct sheaf__bell bell;
+    struct shared *out, *in;
+    /* Writer's: where it is, and how far the reader was when last looked at. */
+    uint64_t tail, seen_head;
+    /* Reader's. */
+    uint64_t head, seen_tail, told_head;
+    bool broken; /* the other side wrote nonsense into the indices */
+    struct sheaf__segment segment;
+    void (*release)(struct ring_stream *r);
+};
+
+static struct ring_stream *of(struct sheaf__stream *s)
+{
+    return SHEAF__CONTAINER(s, struct ring_stream, stream);
+}
+
+size_t sheaf__ring_bytes(void)
+{
+    return 2 * sizeof(struct shared);
+}
+
+/* ---- writing ---- */
+
+static size_t room(struct ring_stream *r)
+{
+    size_t left = RING_SIZE - (size_t)(r->tail - r->seen_head);
+    if (left >= PIECE)
+        return left;
+    uint64_t head = atomic_load_explicit(&r->out->head, memory_order_acquire);
+    if (r->tail - head > RING_SIZE) {
+        r->broken = true;
+        return 0;
+    }
+    r->seen_head = head;
+    return RING_SIZE - (size_t)(r->tail - head);
+}
+
+static void copy_in(struct ring_stream *r, const void *data, size_t size)
+{
+    size_t at = (size_t)(r->tail % RING_SIZE);
+    size_t first = RING_SIZE - at < size ? RING_SIZE - at : size;
+    memcpy(r->out->data + at, data, first);
+    memcpy(r->out->data, (const uint8_t *)data + first, size - first);
+    r->tail += size;
+}
+
+/* The store and the look at the flag are in one order with the reader's flag and its look at the
+ * tail: one of the two sees the other. */
+static void publish_tail(struct ring_stream *r)
+{
+    atomic_store(&r->out->tail, r->tail);
+    if (atomic_load(&r->out->reader_asleep) && atomic_exchange(&r->out->reader_asleep, 0))
+        r->bell.ring(r->bell.user);
+}
+
+static ptrdiff_t write_ring(struct sheaf__stream *s, const struct sheaf__part *parts, size_t count)
+{
+    struct ring_stream *r = of(s);
+    size_t done = 0, unpublished = 0;
+    for (size_t i = 0; i < count; i++) {
+        const uint8_t *data = parts[i].data;
+        size_t left = parts[i].size;
+        while (left > 0) {
+            size_t free_bytes = room(r);
+            size_t n = left < PIECE ? left : PIECE;
+            n = n < free_bytes ? n : free_bytes;
+            if (n == 0)
+                goto out;
+            copy_in(r, data, n);
+            data += n;
+            left -= n;
+            done += n;
+            unpublished += n;
+            if (unpublished >= PIECE) {
+                publish_tail(r);
+                unpublished = 0;
+            }
+        }
+    }
+out:
+    if (unpublished > 0)
+        publish_tail(r);
+    return r->broken ? -1 : (ptrdiff_t)done;
+}
+
+static bool want_room_ring(struct sheaf__stream *s)
+{
+    struct ring_stream *r = of(s);
+    atomic_store(&r->out->writer_waits, 1);
+    r->seen_head = atomic_load(&r->out->head);
+    if (r->tail - r->seen_head > RING_SIZE / 2)
+        return false;
+    atomic_store(&r->out->writer_waits, 0);
+    return true;
+}
+
+/* ---- reading ---- */
+
+static void publish_head(struct ring_stream *r)
+{
+    if (r->told_head == r->head)
+        return;
+    r->told_head = r->head;
+    atomic_store(&r->in->head, r->head);
+    if (!atomic_load(&r->in->writer_waits))
+        return;
+    /* The writer goes on when the ring is half empty: a bell for every piece would cost more than
+     * it brings. */
+    uint64_t tail = atomic_load_explicit(&r->in->tail, memory_order_relaxed);
+    if (tail - r->head <= RING_SIZE / 2 && atomic_exchange(&r->in->writer_waits, 0))
+        r->bell.ring(r->bell.user);
+}
+
+/* Bytes that are there; looks at the writer's index when it knows of none. */
+static size_t available(struct ring_stream *r)
+{
+    if (r->seen_tail != r->head)
+        return (size_t)(r->seen_tail - r->head);
+    r->seen_tail = atomic_load_explicit(&r->in->tail, memory_order_acquire);
+    if (r->seen_tail - r->head > RING_SIZE) {
+        r->broken = true;
+        r->seen_tail = r->head;
+    }
+    return (size_t)(r->seen_tail - r->head);
+}
+
+static ptrdiff_t read_ring(struct sheaf__stream *s, void *data, size_t size)
+{
+    struct ring_stream *r = of(s);
+    /* Before the look at the bytes: what it wrote before it closed is still read. */
+    bool closed = atomic_load_explicit(&r->in->closed, memory_order_acquire);
+    size_t n = available(r);
+    n = n < size ? n : size;
+    if (n == 0) {
+        publish_head(r);
+        return closed || r->broken ? -1 : 0;
+    }
+    size_t at = (size_t)(r->head % RING_SIZE);
+    size_t first = RING_SIZE - at < n ? RING_SIZE - at : n;
+    memcpy(data, r->in->data + at, first);
+    memcpy((uint8_t *)data + first, r->in->data, n - first);
+    r->head += n;
+    if (r->head - r->told_head >= PIECE)
+        publish_head(r);
+    return (ptrdiff_t)n;
+}
+
+static bool arm_ring(struct sheaf__stream *s)
+{
+    struct ring_stream *r = of(s);
+    publish_head(r);
+    atomic_store(&r->in->reader_asleep, 1);
+    uint64_t tail = atomic_load(&r->in->tail);
+    if (tail == r->head && !atomic_load(&r->in->closed))
+        return false;
+    atomic_store(&r->in->reader_asleep, 0);
+    return true;
+}
+
+static void disarm_ring(struct sheaf__stream *s)
+{
+    atomic_store_explicit(&of(s)->in->reader_asleep, 0, memory_order_relaxed);
+}
+
+/* ---- making ---- */
+
+static void free_ring(struct sheaf__stream *s)
+{
+    struct ring_stream *r = of(s);
+    atomic_store(&r->out->closed, 1);
+    if (atomic_exchange(&r->out->reader_asleep, 0))
+        r->bell.ring(r->bell.user);
+    r->release(r);
+    sheaf__free(r);
+}
+
+static const struct sheaf__stream_ops ring_ops = {
+    .write = write_ring,
+    .read = read_ring,
+    .arm = arm_ring,
+    .disarm = disarm_ring,
+    .want_room = want_room_ring,
+    .free = free_ring,
+};
+static struct ring_stream *new_end(const char *name, uint8_t *memory, int side)
+{
+    struct ring_stream *r = sheaf__calloc(1, sizeof(*r));
+    if (!r)
+        return NULL;
+    r->stream = (struct sheaf__stream){.ops = &ring_ops, .name = name, .fd = -1};
+    r->out = (struct shared *)(void *)memory + side;
+    r->in = (struct shared *)(void *)memory + (1 - side);
+    return r;
+}
+
+/* ---- between processes ---- */
+
+static void release_segment(struct ring_stream *r)
+{
+    sheaf__segment_close(&r->segment);
+}
+
+struct sheaf__stream *sheaf__stream_of_segment(const struct sheaf__segment *segment, int side,
+                                               const struct sheaf__bell *bell)
+{
+    struct ring_stream *r = new_end("shm", segment->data, side);
+    if (!r)
+        return NULL;
+    r->segment = *segment;
+    r->bell = *bell;
+    r->release = release_segment;
+    return &r->stream;
+}
+
+/* ---- within a process ---- */
+
+/* Both ends hold it. The lock keeps a bell from being rung while its owner goes away. */
+struct pair {
+    int refs;
+    struct sheaf__mutex lock;
+    struct sheaf__bell bells[2]; /* ring: NULL once that end is freed */
+    struct ring_stream *ends[2];
+    uint8_t *memory;
+};
+
+static void ring_other(struct pair *pair, int side)
+{
+    sheaf__mutex_lock(&pair->lock);
+    struct sheaf__bell bell = pair->bells[1 - side];
+    if (bell.ring)
+        bell.ring(bell.user);
+    sheaf__mutex_unlock(&pair->lock);
+}
+
+static void ring_from_0(void *user)
+{
+    ring_other(user, 0);
+}
+
+static void ring_from_1(void *user)
+{
+    ring_other(user, 1);
+}
+
+static void release_pair(struct ring_stream *r)
+{
+    struct pair *pair = r->bell.user;
+    sheaf__mutex_lock(&pair->lock);
+    pair->bells[r == pair->ends[1]].ring = NULL;
+    bool last = --pair->refs == 0;
+    sheaf__mutex_unlock(&pair->lock);
+    if (last) {
+        sheaf__free(pair->memory);
+        sheaf__free(pair);
+    }
+}
+
+sheaf_status sheaf__stream_pair(const struct sheaf__bell bells[2], struct sheaf__stream *streams[2],
+                                sheaf_error *err)
+{
+    struct pair *pair = sheaf__calloc(1, sizeof(*pair));
+    uint8_t *memory = pair ? sheaf__alloc_aligned(sheaf__ring_bytes()) : NULL;
+    struct ring_stream *a = memory ? new_end("inproc", memory, 0) : NULL;
+    struct ring_stream *b = a ? new_end("inproc", memory, 1) : NULL;
+    if (!b) {
+        sheaf__free(a);
+        sheaf__free(memory);
+        sheaf__free(pair);
+        return sheaf__no_memory(err, "a connection");
+    }
+    for (int side = 0; side < 2; side++)
+        memset((struct shared *)(void *)memory + side, 0, offsetof(struct shared, data));
+    *pair = (struct pair){.refs = 2, .ends = {a, b}, .memory = memory};
+    memcpy(pair->bells, bells, sizeof(pair->bells));
+    a->bell = (struct sheaf__bell){ring_from_0, pair};
+    b->bell = (struct sheaf__bell){ring_from_1, pair};
+    a->release = b->release = release_pair;
+    streams[0] = &a->stream;
+    streams[1] = &b->stream;
+    return SHEAF_OK;
+}
