@@ -3,8 +3,13 @@
  * rule_kernel.c with T (the type), NAME(x), SQRT(x), POW(x, y). The flags are constants where the
  * bodies are inlined. */
 
-#define BODY    static inline __attribute__((always_inline)) void
+#define BODY static inline __attribute__((always_inline)) void
+/* `from` and `to` may be the same memory, never shifted: elements do not depend on each other. */
+#ifdef __clang__
+#define EACH(i) _Pragma("clang loop vectorize(assume_safety)") for (size_t i = 0; i < n; i++)
+#else
 #define EACH(i) _Pragma("GCC ivdep") for (size_t i = 0; i < n; i++)
+#endif
 
 BODY NAME(sgd)(const struct sheaf__rule_constants *k, const struct sheaf__rule_lane *lane, size_t n)
 {
