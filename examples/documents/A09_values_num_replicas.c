@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Document A, experimental_distribute_values_from_function, example 3: the number of replicas (S64, S67, S69). */
+
+#include "document.h"
+
+static sheaf_status value_fn(const sheaf_value_context *context, sheaf_element *out, void *user)
+{
+    (void)user;
+    return sheaf_element_put(out, "", sheaf_plain(sheaf_int(context->num_replicas_in_sync)));
+}
+
+int main(int argc, char **argv)
+{
+    sheaf_strategy *strategy = mirrored(argument(argc, argv, 1, 1));
+    sheaf_values *values;
+    must(sheaf_distribute_values_from_function(strategy, value_fn, NULL, &values, &err));
+    printf("%s\n", sheaf_local_results_str(values));
+    sheaf_strategy_free(strategy);
+    return 0;
+}

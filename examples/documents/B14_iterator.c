@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Document B, distributed iterators: an explicit iterator, ten epochs of five steps (S148, S149). */
+
+#include "loop.h"
+
+int main(int argc, char **argv)
+{
+    sheaf_strategy *mirrored_strategy = mirrored(argument(argc, argv, 1, 4));
+    sheaf_dist_dataset *dist_dataset = sheaf_distribute_dataset(mirrored_strategy, hundred(), NULL);
+    sheaf_step *step = sheaf_step_new(train_step, NULL, NULL);
+    for (int epoch = 0; epoch < 10; epoch++) {
+        sheaf_dist_iterator *it = sheaf_iterate(dist_dataset);
+        for (int i = 0; i < 5; i++)
+            SHEAF_FRAME
+            {
+                sheaf_values *x, *loss;
+                must(sheaf_next(it, &x, &err)); /* the same as sheaf_get_next */
+                must(sheaf_run_step(mirrored_strategy, step, x, &loss, &err));
+                printf("Loss is  %s\n", sheaf_values_str(loss));
+            }
+        sheaf_dist_iterator_free(it);
+    }
+    sheaf_step_free(step);
+    sheaf_dist_dataset_free(dist_dataset);
+    sheaf_strategy_free(mirrored_strategy);
+    return 0;
+}
