@@ -83,7 +83,7 @@ static void __attribute__((noreturn))
 become(const struct sheaf__launch_common *common, const char **environment, const struct pipes *p,
        const void *mask, pid_t launcher)
 {
-    int null = open("/dev/null", O_RDONLY), code;
+    int null = open("/dev/null", O_RDONLY | O_CLOEXEC), code;
     setpgid(0, 0);
     /* The launcher may have died before it was asked to take us along. */
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != launcher)

@@ -1,0 +1,13 @@
+# The last line of the chief, else of worker 0, comes last and without its mark.
+$SHEAF run -w 2 -- sh -c 'case $TF_CONFIG in *index\":1*) sleep 0.5; echo late;; *) echo first; echo result;; esac'
+echo --- chief
+$SHEAF run --chief 1 -w 1 -- sh -c 'case $TF_CONFIG in *type\":\"chief*) echo chief says;; *) sleep 0.5; echo worker says;; esac'
+echo --- shown when nothing follows for a while, and again at the end
+$SHEAF run -- sh -c 'echo one; echo two; sleep 1.3'
+echo --- a line without end
+$SHEAF run -- printf 'one\ntwo'
+echo --- nobody to speak
+$SHEAF run -p 1 -- echo ps says
+echo --- in files
+$SHEAF run --log-dir logs -- sh -c 'echo one; echo warning >&2; echo two'
+sort logs/worker-0.log
