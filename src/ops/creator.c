@@ -41,6 +41,22 @@ sheaf_variable *sheaf_variable_create_next(sheaf_variable_request *request)
     return scope->fn(request, scope->user);
 }
 
+static const struct sheaf__variable_class lost_class = {0};
+static const struct sheaf__class lost_object = {.name = "variable"};
+
+/* What stands for a variable that could not even hold its error. Counted like any other, but its
+ * first count is never given back. */
+static sheaf_variable lost = {
+    .object = {.refs = 1, .cls = &lost_object},
+    .cls = &lost_class,
+    .latched = {.status = SHEAF_ERR_RESOURCE_EXHAUSTED,
+                .origin = {.index = -1},
+                .peer = {.index = -1},
+                .offset = SHEAF__UNKNOWN,
+                .record = SHEAF__UNKNOWN,
+                .message = "not enough memory for a variable"},
+};
+
 static sheaf_variable *create(sheaf_variable_request *request, const char *name,
                               const sheaf_variable_options *options)
 {
@@ -48,7 +64,8 @@ static sheaf_variable *create(sheaf_variable_request *request, const char *name,
     if (options)
         request->options = *options;
     request->next = innermost;
-    return sheaf_variable_create_next(request);
+    sheaf_variable *v = sheaf_variable_create_next(request);
+    return v ? v : sheaf__ref(&lost);
 }
 
 sheaf_variable *sheaf_variable_new(const char *name, sheaf_tensor *initial,

@@ -40,4 +40,21 @@ static inline void expect_failed(sheaf_tensor *t, const char *part)
     rig_fails(sheaf_tensor_status(t, &err), &err, SHEAF_ERR_INVALID_ARGUMENT, part);
 }
 
+/* For rig_fail_allocations(): runs `fn` under a context of its own, so that what pools keep goes
+ * with it. */
+static inline sheaf_status in_own_context(sheaf_status (*fn)(sheaf_error *err), sheaf_error *err)
+{
+    static const char *const nothing[] = {NULL};
+    sheaf_context *context = NULL;
+    const sheaf_context_options options = {.environment = nothing};
+    sheaf_status status = sheaf_context_new(&options, &context, err);
+    if (status < 0)
+        return status;
+    sheaf_context *before = sheaf_context_enter(context);
+    SHEAF_FRAME status = fn(err);
+    sheaf_context_enter(before);
+    sheaf_context_free(context);
+    return status;
+}
+
 #endif

@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rig.h"
+
+#include "ops_help.h"
+
+#include "ops/tape.h"
+#include "tensor/frame.h"
+
+static sheaf_variable *made(const char *name, sheaf_tensor *initial)
+{
+    return sheaf_variable_new(name, initial, NULL);
+}
+
+static void follows_what_is_watched(void **state)
+{
+    (void)state;
+    sheaf_tensor *x = F32(SHEAF_SHAPE(2), 3, -4), *other = F32(SHEAF_SHAPE(2), 1, 1);
+    sheaf_tape *tape = sheaf_tape_start();
+    sheaf_tape_watch(tape, x);
+    sheaf_tensor *y = sheaf_mul(sheaf_square(x), other);
+    EXPECT(sheaf_tape_gradient(tape, y, x), SHEAF_FLOAT32, SHEAF_SHAPE(2), 6, -8);
+}
+
+static void is_zero_for_what_does_not_matter(void **state)
+{
+    (void)state;
+    sheaf_tensor *x = F32(SHEAF_SHAPE(2), 3, -4), *other = F32(SHEAF_SHAPE(3), 1, 1, 1);
+    sheaf_tape *tape = sheaf_tape_start_persistent();
+    sheaf_tape_watch(tape, x);
+    sheaf_tape_watch(tape, other);
+    sheaf_tensor *y = sheaf_square(x), *unseen = F32(SHEAF_SHAPE(1), 1);
+    EXPECT(sheaf_tape_gradient(tape, y, other), SHEAF_FLOAT32, SHEAF_SHAPE(3), 0, 0, 0);
+    EXPECT(sheaf_tape_gradient(tape, y, unseen), SHEAF_FLOAT32, SHEAF_SHAPE(1), 0);
+    EXPECT(sheaf_tape_gradient(tape, unseen, x), SHEAF_FLOAT32, SHEAF_SHAPE(2), 0, 0);
+    EXPECT(sheaf_tape_gradient(tape, y, y), SHEAF_FLOAT32, SHEAF_SHAPE(2), 1, 1);
+}
+
+/* A tensor that is used several times collects all of it, in one order. */
+static void adds_up_all_uses(void **state)
+{
+    (void)state;
+    sheaf_tensor *x = F32(SHEAF_SCALAR, 3);
+    sheaf_tape *tape = sheaf_tape_start();
+    sheaf_tape_watch(tape, x);
+    sheaf_tensor *y = sheaf_add(sheaf_mul(x, x), sheaf_mul(sheaf_square(x), x));
+    EXPECT(sheaf_tape_gradient(tape, y, x), SHEAF_FLOAT32, SHEAF_SCALAR, 33);
+}
+
+static void nests(void **state)
+{
+    (void)state;
+    sheaf_tensor *x = F64(SHEAF_SCALAR, 2);
+    sheaf_tape *outer = sheaf_tape_start();
+    sheaf_tape_watch(outer, x);
+    sheaf_tape *inner = sheaf_tape_start();
+    sheaf_tape_watch(inner, x);
+    sheaf_tensor *y = sheaf_mul(sheaf_square(x), x);
+    sheaf_tensor *first = sheaf_tape_gradient(inner, y, x);
+    EXPECT(first, SHEAF_FLOAT64, SHEAF_SCALAR, 12);
+    EXPECT(sheaf_tape_gradient(outer, first, x), SHEAF_FLOAT64, SHEAF_SCALAR, 12);
+}
+
+static void persists_only_when_told(void **state)
+{
+    (void)state;
+    sheaf_error err = {0};
+    sheaf_tensor *x = F32(SHEAF_SCALAR, 3);
+    sheaf_tape *once = sheaf_tape_start(), *often = sheaf_tape_start_persistent();
+    sheaf_tape_watch(once, x);
+    sheaf_tape_watch(often, x);
+    sheaf_tensor *y = sheaf_square(x);
+    EXPECT(sheaf_tape_gradient(once, y, x), SHEAF_FLOAT32, SHEAF_SCALAR, 6);
+    sheaf_tensor *again = sheaf_tape_gradient(once, y, x);
+    rig_fails(sheaf_tensor_status(again, &err), &err, SHEAF_ERR_FAILED_PRECONDITION,
+              "not persistent");
+    EXPECT(sheaf_tape_gradient(often, y, x), SHEAF_FLOAT32, SHEAF_SCALAR, 6);
+    sheaf_tensor *z = sheaf_mul(y, x);
+    EXPECT(sheaf_tape_gradient(often, z, x), SHEAF_FLOAT32, SHEAF_SCALAR, 27);
+}
+
+/* The tape keeps what it needs when an inner frame closes under it. */
+static void outlives_inner_frames(void **state)
+{
+    (void)state;
+    sheaf_tensor *x = F32(SHEAF_SHAPE(2), 1, 2), *y = NULL;
+    sheaf_tape *tape = sheaf_tape_start();
+    sheaf_tape_watch(tape, x);
+    SHEAF_FRAME
+    {
+        y = sheaf_tensor_keep(sheaf_exp(sheaf_square(x)));
+    }
+    for (int i = 0; i < 50; i++) /* other tensors take the freed memory */
+        SHEAF_FRAME sheaf_square(F32(SHEAF_SHAPE(2), 9, 9));
+    EXPECT(sheaf_tape_gradient(tape, y, x), SHEAF_FLOAT32, SHEAF_SHAPE(2), 2 * exp(1), 4 * exp(4));
+    sheaf_tensor_free(y);
+}
+
+static void ends_with_its_frame(void **state)
+{
+    (void)state;
+    sheaf_tensor *x = F32(SHEAF_SCALAR, 3);
+    SHEAF_FRAME
+    {
+        sheaf_tape_watch(sheaf_tape_start(), x);
+        assert_true(sheaf__tape_follows(&x, 1));
+    }
+    assert_false(sheaf__tape_follows(&x, 1));
+}
+
+static void passes_failures_on(void **state)
+{
+    (void)state;
+    sheaf_tensor *x = F32(SHEAF_SHAPE(2), 1, 2);
+    sheaf_tape *tape = sheaf_tape_start();
+    sheaf_tape_watch(tape, x);
+    sheaf_tensor *bad = sheaf_add(x, F32(SHEAF_SHAPE(3), 1, 2, 3));
+    expect_failed(sheaf_tape_gradient(tape, bad, x), "add: shapes");
+}
+
+/* ---- variables ---- */
+
+static void lists_variables_in_the_order_of_creation(void **state)
+{
+    (void)state;
+    sheaf_error err = {0};
+    sheaf_variable *a = made("a", F32(SHEAF_SCALAR, 2)), *b = made("b", F32(SHEAF_SCALAR, 3));
+    sheaf_variable *fixed = sheaf_variable_new("fixed", F32(SHEAF_SCALAR, 5),
+                                               &(sheaf_variable_options){.not_trainable = true});
+    sheaf_variable *whole = made("whole", sheaf_int(5));
+    sheaf_variable *unused = made("unused", F32(SHEAF_SHAPE(2), 1, 1));
+    sheaf_tape *tape = sheaf_tape_start();
+    sheaf_value(unused);
+    sheaf_tensor *y = sheaf_mul(sheaf_value(b), sheaf_mul(sheaf_value(a), sheaf_value(b)));
+    y = sheaf_mul(y, sheaf_mul(sheaf_value(fixed), sheaf_cast(sheaf_value(whole), SHEAF_FLOAT32)));
+    struct sheaf__gradient *g = NULL;
+    size_t count = 0;
+    rig_ok(sheaf__tape_gradients(tape, y, NULL, NULL, &g, &count, &err), &err);
+    assert_int_equal(count, 3);
+    assert_ptr_equal(g[0].variable, a);
+    assert_ptr_equal(g[1].variable, b);
+    assert_ptr_equal(g[2].variable, unused);
+    EXPECT(g[0].value, SHEAF_FLOAT32, SHEAF_SCALAR, 225);
+    EXPECT(g[1].value, SHEAF_FLOAT32, SHEAF_SCALAR, 300);
+    assert_true(!g[0].unused && !g[1].unused && g[2].unused);
+    assert_null(g[2].value);
+    sheaf_variable *all[] = {a, b, fixed, whole, unused};
+    for (int i = 0; i < 5; i++)
+        sheaf_variable_free(all[i]);
+}
+
+struct order {
+    size_t seen[3];
+    size_t count;
+    int pending; /* gradients not final when the first was */
+};
+
+static sheaf_status note(const struct sheaf__gradient *all, size_t count, size_t i, void *user,
+                         sheaf_error *err)
+{
+    struct order *o = user;
+    (void)err;
+    if (o->count == 0)
+        for (size_t k = 0; k < count; k++)
+            o->pending += !all[k].value;
+    o->seen[o->count++] = i;
+    return SHEAF_OK;
+}
+
+/* The last layer's gradient is told while the first layer's is still to come. */
+static void tells_gradients_as_they_become_final(void **state)
+{
+    (void)state;
+    sheaf_error err = {0};
+    sheaf_variable *v[3];
+    for (int i = 0; i < 3; i++)
+        v[i] = made("w", F32(SHEAF_SHAPE(2, 2), 1, 2, 3, 4));
+    sheaf_tape *tape = sheaf_tape_start();
+    sheaf_tensor *x = F32(SHEAF_SHAPE(1, 2), 1, 1);
+    for (int i = 0; i < 3; i++)
+        x = sheaf_matmul(x, sheaf_value(v[i]));
+    struct order order = {0};
+    struct sheaf__gradient *g = NULL;
+    size_t count = 0;
+    rig_ok(sheaf__tape_gradients(tape, x, note, &order, &g, &count, &err), &err);
+    assert_int_equal(order.count, 3);
+    assert_int_equal(order.pending, 2);
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(order.seen[i], 2 - i);
+    EXPECT(g[0].value, SHEAF_FLOAT32, SHEAF_SHAPE(2, 2), 17, 37, 17, 37);
+    for (int i = 0; i < 3; i++)
+        sheaf_variable_free(v[i]);
+}
+
+static sheaf_status refuse(const struct sheaf__gradient *all, size_t count, size_t i, void *user,
+                           sheaf_error *err)
+{
+    (void)all, (void)count, (void)i, (void)user;
+    return sheaf_error_set(err, SHEAF_ERR_ABORTED, "enough");
+}
+
+static void stops_when_told(void **state)
+{
+    (void)state;
+    sheaf_error err = {0};
+    sheaf_variable *v = made("v", F32(SHEAF_SCALAR, 2));
+    sheaf_tape *tape = sheaf_tape_start();
+    sheaf_tensor *y = sheaf_square(sheaf_value(v));
+    struct sheaf__gradient *g = NULL;
+    size_t count = 0;
+    rig_fails(sheaf__tape_gradients(tape, y, refuse, NULL, &g, &count, &err), &err,
+              SHEAF_ERR_ABORTED, "enough");
+    sheaf_variable_free(v);
+}
+
+/* The gradient of look-ups is rows in the order of the look-ups, of both widths of ids. */
+static void gives_rows_for_look_ups(void **state)
+{
+    (void)state;
+    sheaf_error err = {0};
+    sheaf_variable *table = made("table", F32(SHEAF_SHAPE(4, 2), 0, 1, 2, 3, 4, 5, 6, 7));
+    sheaf_tape *tape = sheaf_tape_start_persistent();
+    sheaf_tensor *a = sheaf_embedding_lookup(table, I32(SHEAF_SHAPE(2), 3, 1));
+    sheaf_tensor *b = sheaf_embedding_lookup(table, I64(SHEAF_SHAPE(1, 1), 3));
+    sheaf_tensor *y = sheaf_add(sheaf_sum(sheaf_square(a)), sheaf_sum(b));
+    struct sheaf__gradient *g = NULL;
+    size_t count = 0;
+    rig_ok(sheaf__tape_gradients(tape, y, NULL, NULL, &g, &count, &err), &err);
+    assert_int_equal(count, 1);
+    assert_int_equal(g[0].value->layout, SHEAF__ROWS);
+    EXPECT(g[0].value->parts[SHEAF__INDICES], SHEAF_INT64, SHEAF_SHAPE(3), 3, 3, 1);
+    EXPECT(g[0].value->parts[SHEAF__VALUES], SHEAF_FLOAT32, SHEAF_SHAPE(3, 2), 1, 1, 12, 14, 4, 6);
+    EXPECT(sheaf__gradient_dense(g[0].value), SHEAF_FLOAT32, SHEAF_SHAPE(4, 2), 0, 0, 4, 6, 0, 0,
+           13, 15);
+    /* Read as a whole as well, it is dense. */
+    y = sheaf_add(y, sheaf_sum(sheaf_value(table)));
+    rig_ok(sheaf__tape_gradients(tape, y, NULL, NULL, &g, &count, &err), &err);
+    EXPECT(g[0].value, SHEAF_FLOAT32, SHEAF_SHAPE(4, 2), 1, 1, 5, 7, 1, 1, 14, 16);
+    sheaf_variable_free(table);
+}
+
+/* A look-up differentiated twice: through a dense, recorded gradient. */
+static void differentiates_look_ups_twice(void **state)
+{
+    (void)state;
+    sheaf_error err = {0};
+    sheaf_variable *table = made("table", F32(SHEAF_SHAPE(3, 1), 2, 3, 4));
+    sheaf_tensor *ids = I64(SHEAF_SHAPE(2), 2, 2);
+    sheaf_tape *outer = sheaf_tape_start();
+    sheaf_tensor *t = sheaf_value(table);
+    sheaf_tape *inner = sheaf_tape_start();
+    sheaf_tape_watch(inner, t);
+    sheaf_tensor *rows = sheaf_gather(t, ids);
+    sheaf_tensor *y = sheaf_sum(sheaf_mul(sheaf_square(rows), rows));
+    sheaf_tensor *first = sheaf_tape_gradient(inner, y, t);
+    EXPECT(first, SHEAF_FLOAT32, SHEAF_SHAPE(3, 1), 0, 0, 96);
+    struct sheaf__gradient *g = NULL;
+    size_t count = 0;
+    rig_ok(sheaf__tape_gradients(outer, first, NULL, NULL, &g, &count, &err), &err);
+    EXPECT(sheaf__gradient_dense(g[0].value), SHEAF_FLOAT32, SHEAF_SHAPE(3, 1), 0, 0, 48);
+    sheaf_variable_free(table);
+}
+
+/* ---- a network, against numbers worked out by hand ---- */
+
+static void trains_a_line(void **state)
+{
+    (void)state;
+    sheaf_error err = {0};
+    sheaf_variable *w = made("w", F64(SHEAF_SHAPE(2, 1), 0, 0)),
+                   *b = made("b", F64(SHEAF_SHAPE(1), 0));
+    sheaf_tensor *x = F64(SHEAF_SHAPE(4, 2), 0, 0, 0, 1, 1, 0, 1, 1),
+                 *z = F64(SHEAF_SHAPE(4, 1), 1, -1, 3, 1);
+    for (int i = 0; i < 400; i++)
+        SHEAF_FRAME
+        {
+            sheaf_tape *tape = sheaf_tape_start();
+            sheaf_tensor *y = sheaf_add(sheaf_matmul(x, sheaf_value(w)), sheaf_value(b));
+            sheaf_tensor *loss = sheaf_mean(sheaf_square(sheaf_sub(y, z)));
+            struct sheaf__gradient *g = NULL;
+            size_t count = 0;
+            rig_ok(sheaf__tape_gradients(tape, loss, NULL, NULL, &g, &count, &err), &err);
+            for (size_t k = 0; k < count; k++)
+                rig_ok(sheaf_assign_sub(g[k].variable, sheaf_scale(g[k].value, .3, 0), &err), &err);
+        }
+    EXPECT(sheaf_value(w), SHEAF_FLOAT64, SHEAF_SHAPE(2, 1), 2, -2);
+    EXPECT(sheaf_value(b), SHEAF_FLOAT64, SHEAF_SHAPE(1), 1);
+    sheaf_variable_free(w);
+    sheaf_variable_free(b);
+}
+
+/* ---- an empty batch, and running out of memory ---- */
+
+static void takes_an_empty_batch(void **state)
+{
+    (void)state;
+    sheaf_error err = {0};
+    sheaf_variable *w = made("w", F32(SHEAF_SHAPE(2, 3), 1, 2, 3, 4, 5, 6)),
+                   *b = made("b", F32(SHEAF_SHAPE(3), 1, 2, 3));
+    sheaf_tape *tape = sheaf_tape_start();
+    sheaf_tensor *x = sheaf_zeros(SHEAF_FLOAT32, SHEAF_SHAPE(0, 2));
+    sheaf_tensor *z = sheaf_relu(sheaf_add(sheaf_matmul(x, sheaf_value(w)), sheaf_value(b)));
+    sheaf_tensor *losses =
+        sheaf_sparse_softmax_cross_entropy(sheaf_zeros(SHEAF_INT64, SHEAF_SHAPE(0)), z);
+    struct sheaf__gradient *g = NULL;
+    size_t count = 0;
+    rig_ok(sheaf__tape_gradients(tape, sheaf_sum(losses), NULL, NULL, &g, &count, &err), &err);
+    assert_int_equal(count, 2);
+    EXPECT(g[0].value, SHEAF_FLOAT32, SHEAF_SHAPE(2, 3), 0, 0, 0, 0, 0, 0);
+    EXPECT(g[1].value, SHEAF_FLOAT32, SHEAF_SHAPE(3), 0, 0, 0);
+    sheaf_variable_free(w);
+    sheaf_variable_free(b);
+}
+
+static sheaf_status take_gradients(sheaf_error *err)
+{
+    sheaf_status status = SHEAF_ERR_INTERNAL;
+    sheaf_variable *w = made("w", F32(SHEAF_SHAPE(2, 2), 1, 2, 3, 4));
+    SHEAF_FRAME
+    {
+        sheaf_tape *tape = sheaf_tape_start();
+        sheaf_tensor *y = sheaf_relu(sheaf_matmul(F32(SHEAF_SHAPE(1, 2), 1, 1), sheaf_value(w)));
+        y = sheaf_add(sheaf_sum(y), sheaf_sum(sheaf_embedding_lookup(w, I32(SHEAF_SHAPE(1), 1))));
+        struct sheaf__gradient *g = NULL;
+        size_t count = 0;
+        status = sheaf__tape_gradients(tape, y, NULL, NULL, &g, &count, err);
+    }
+    sheaf_variable_free(w);
+    return status;
+}
+
+static sheaf_status attempt(void *user, sheaf_error *err)
+{
+    (void)user;
+    return in_own_context(take_gradients, err);
+}
+
+static void survives_every_failed_allocation(void **state)
+{
+    (void)state;
+    assert_true(rig_fail_allocations(attempt, NULL) > 10);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        rig_test(follows_what_is_watched),
+        rig_test(is_zero_for_what_does_not_matter),
+        rig_test(adds_up_all_uses),
+        rig_test(nests),
+        rig_test(persists_only_when_told),
+        rig_test(outlives_inner_frames),
+        rig_test(ends_with_its_frame),
+        rig_test(passes_failures_on),
+        rig_test(lists_variables_in_the_order_of_creation),
+        rig_test(tells_gradients_as_they_become_final),
+        rig_test(stops_when_told),
+        rig_test(gives_rows_for_look_ups),
+        rig_test(differentiates_look_ups_twice),
+        rig_test(trains_a_line),
+        rig_test(takes_an_empty_batch),
+        rig_test(survives_every_failed_allocation),
+    };
+    return rig_run(tests);
+}
