@@ -285,11 +285,13 @@ static sheaf_tensor *column(sheaf_tensor *dy)
     return sheaf__tensor_ok(dy) ? sheaf_reshape(dy, SHEAF_SHAPE(dy->shape.dims[0], 1)) : dy;
 }
 
-/* If somebody differentiates the gradient, the softmax must be one that tapes know. An empty batch
- * left none. */
+/* If somebody differentiates the gradient, the softmax must be one that tapes know. Where nothing
+ * was computed (an empty batch, a plan without a run) the logits stand for their softmax. */
 static sheaf_tensor *softmax_of(const struct sheaf__grad *g)
 {
-    return g->watched || !g->aux ? sheaf_softmax(g->in[1]) : g->aux;
+    if (g->watched)
+        return sheaf_softmax(g->in[1]);
+    return g->aux ? g->aux : g->in[1];
 }
 
 void sheaf__gradient_sparse_xent(const struct sheaf__grad *g)

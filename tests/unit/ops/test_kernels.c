@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Kernels against each other: oneDNN's and the reference's, vector and portable loops, any number
+ * of threads. */
+#include "rig.h"
+
+#include "ops_help.h"
+
+#include "base/array.h"
+#include "base/dl.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "ops/gemm.h"
+#include "ops/op.h"
+#include "ops/vector.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A context with these variables set. */
+static sheaf_context *enter(const char *const *environment)
+{
+    sheaf_context *context = NULL;
+    sheaf_error err = {0};
+    const sheaf_context_options options = {.environment = environment};
+    rig_ok(sheaf_context_new(&options, &context, &err), &err);
+    sheaf_context_enter(context);
+    return context;
+}
+
+static void leave(sheaf_context *context, sheaf_context *before)
+{
+    sheaf_context_enter(before);
+    sheaf_context_free(context);
+}
+
+struct product {
+    int m, n, k;
+    bool transpose_a, transpose_b;
+    sheaf_dtype dtype;
+};
+
+/* The product under the environment, copied to memory of the caller's. */
+static void *compute(const struct product *p, const char *const *environment)
+{
+    sheaf_context *before = sheaf_context_enter(NULL);
+    sheaf_context *context = enter(environment);
+    size_t size = (size_t)p->m * (size_t)p->n * sheaf_dtype_size(p->dtype);
+    void *copy = sheaf__alloc(size);
+    SHEAF_FRAME
+    {
+        sheaf_error err = {0};
+        sheaf_shape a = p->transpose_a ? SHEAF_SHAPE(p->k, p->m) : SHEAF_SHAPE(p->m, p->k);
+        sheaf_shape b = p->transpose_b ? SHEAF_SHAPE(p->n, p->k) : SHEAF_SHAPE(p->k, p->n);
+        sheaf_tensor *x = sheaf_cast(sheaf_random_uniform(SHEAF_FLOAT32, a, -1, 1, 1), p->dtype);
+        sheaf_tensor *y = sheaf_cast(sheaf_random_uniform(SHEAF_FLOAT32, b, -1, 1, 2), p->dtype);
+        sheaf_tensor *z = sheaf_matmul_ex(x, y, p->transpose_a, p->transpose_b);
+        rig_ok(sheaf_tensor_status(z, &err), &err);
+        memcpy(copy, sheaf_tensor_data(z), size);
+    }
+    leave(context, before);
+    return copy;
+}
+
+static double number(const void *data, sheaf_dtype dtype, size_t i)
+{
+    double value = 0;
+    SHEAF_FRAME
+    value = sheaf_tensor_number(
+        sheaf_tensor_new(dtype, SHEAF_SCALAR, (const char *)data + i * sheaf_dtype_size(dtype)), 0);
+    return value;
+}
+
+static const int sizes[][3] = {{1, 1, 1},    {2, 3, 4},     {32, 10, 512},  {33, 257, 65},
+                               {70, 300, 1}, {512, 10, 32}, {300, 17, 129}, {128, 384, 200}};
+
+static const char *const reference[] = {"SHEAF_KERNELS=reference", "SHEAF_THREADS=1", NULL};
+
+static void compare(const struct product *p, const char *const *environment, double limit)
+{
+    void *wanted = compute(p, reference), *got = compute(p, environment);
+    for (size_t i = 0; i < (size_t)p->m * (size_t)p->n; i++) {
+        double x = number(got, p->dtype, i), y = number(wanted, p->dtype, i);
+        if (!(fabs(x - y) <= limit * (1 + fabs(y))))
+            fail_msg("(%d, %d, %d) %d%d %s, element %zu: %g, reference %g", p->m, p->n, p->k,
+                     p->transpose_a, p->transpose_b, sheaf_dtype_name(p->dtype), i, x, y);
+    }
+    sheaf__free(wanted);
+    sheaf__free(got);
+}
+
+static void compare_all(sheaf_dtype dtype, const char *const *environment, double limit)
+{
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+        for (int t = 0; t < 4; t++) {
+            const struct product p = {sizes[i][0], sizes[i][1], sizes[i][2], t & 1, t >> 1, dtype};
+            compare(&p, environment, limit);
+        }
+}
+
+static bool have_onednn(void)
+{
+    sheaf_error err = {0};
+    if (sheaf__onednn_open(&err) >= 0)
+        return true;
+    print_message("skipped: %s\n", err.message);
+    return false;
+}
+
+static void onednn_agrees_with_the_reference(void **state)
+{
+    (void)state;
+    static const char *const onednn[] = {"SHEAF_KERNELS=onednn", "SHEAF_THREADS=2", NULL};
+    if (!have_onednn())
+        skip();
+    compare_all(SHEAF_FLOAT32, onednn, 2e-5);
+    compare_all(SHEAF_BFLOAT16, onednn, 1e-2);
+    compare_all(SHEAF_FLOAT64, onednn, 1e-13);
+}
+
+/* The reference itself, against sums in double. */
+static void the_reference_is_right(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+        for (int t = 0; t < 4; t++) {
+            const struct product p = {sizes[i][0], sizes[i][1], sizes[i][2],
+                                      t & 1,       t >> 1,      SHEAF_FLOAT64};
+            double *got = compute(&p, reference);
+            SHEAF_FRAME
+            {
+                size_t a_count = (size_t)p.m * (size_t)p.k, b_count = (size_t)p.k * (size_t)p.n;
+                const float *a = sheaf_tensor_data(
+                    sheaf_random_uniform(SHEAF_FLOAT32, SHEAF_SHAPE((int64_t)a_count), -1, 1, 1));
+                const float *b = sheaf_tensor_data(
+                    sheaf_random_uniform(SHEAF_FLOAT32, SHEAF_SHAPE((int64_t)b_count), -1, 1, 2));
+                for (int r = 0; r < p.m; r++)
+                    for (int c = 0; c < p.n; c++) {
+                        double sum = 0;
+                        for (int k = 0; k < p.k; k++)
+                            sum += (double)a[p.transpose_a ? k * p.m + r : r * p.k + k] *
+                                   (double)b[p.transpose_b ? c * p.k + k : k * p.n + c];
+                        assert_true(fabs(sum - got[r * p.n + c]) < 1e-12);
+                    }
+            }
+            sheaf__free(got);
+        }
+}
+
+/* Bits depend neither on the number of threads nor on the run. */
+static void repeats_bit_for_bit(void **state)
+{
+    (void)state;
+    static const char *const kernels[] = {"SHEAF_KERNELS=reference", "SHEAF_KERNELS=auto"};
+    static const char *const threads[] = {"SHEAF_THREADS=1", "SHEAF_THREADS=2", "SHEAF_THREADS=5"};
+    static const struct product products[] = {{32, 512, 784, false, false, SHEAF_FLOAT32},
+                                              {512, 512, 32, true, false, SHEAF_FLOAT32},
+                                              {32, 512, 512, false, true, SHEAF_FLOAT32}};
+    for (size_t i = 0; i < 3; i++)
+        for (int k = 0; k < 2; k++) {
+            void *first = NULL;
+            for (int t = 0; t < 6; t++) {
+                const char *const environment[] = {kernels[k], threads[t % 3], NULL};
+                void *got = compute(&products[i], environment);
+                if (first)
+                    assert_memory_equal(got, first,
+                                        (size_t)products[i].m * (size_t)products[i].n * 4);
+                else
+                    first = got;
+                if (got != first)
+                    sheaf__free(got);
+            }
+            sheaf__free(first);
+        }
+}
+
+static int count_threads(void)
+{
+    struct sheaf__strings tasks = {0};
+    sheaf_error err = {0};
+    rig_ok(sheaf__file_list("/proc/self/task", &tasks, &err), &err);
+    int count = (int)tasks.count;
+    sheaf__strings_clear(&tasks);
+    return count;
+}
+
+/* OpenMP's own setting of the calling thread is what it was, and it started no threads of its own.
+ */
+static void leaves_openmp_alone(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"libgomp.so.1", NULL};
+    void *library = NULL;
+    void (*set_threads)(int) = NULL;
+    int (*get_threads)(void) = NULL;
+    const struct sheaf__dl_symbol symbols[] = {{"omp_set_num_threads", (void **)&set_threads},
+                                               {"omp_get_max_threads", (void **)&get_threads}};
+    if (!have_onednn() || sheaf__dl_open(names, "a test", &library, NULL, NULL) < 0 ||
+        sheaf__dl_symbols(library, names[0], symbols, 2, NULL) < 0)
+        skip();
+    enum { N = 512 };
+    float *a = sheaf__calloc(N * N, sizeof(float)), *c = sheaf__calloc(N * N, sizeof(float));
+    struct sheaf__gemm g = {.dtype = SHEAF_FLOAT32,
+                            .m = N,
+                            .n = N,
+                            .k = N,
+                            .a = a,
+                            .b = a,
+                            .c = c,
+                            .lda = N,
+                            .ldb = N,
+                            .ldc = N};
+    int before = get_threads(), threads = count_threads();
+    set_threads(3);
+    assert_true(sheaf__onednn_gemm(&g));
+    assert_int_equal(get_threads(), 3);
+    assert_int_equal(count_threads(), threads);
+    set_threads(before);
+    g.dtype = SHEAF_FLOAT64;
+    assert_false(sheaf__onednn_gemm(&g)); /* not for it */
+    sheaf__free(a);
+    sheaf__free(c);
+}
+
+static void vectors_give_the_portable_bits(void **state)
+{
+    (void)state;
+    enum { N = 1003 };
+    float in[N], dy[N], out[N], grad[N];
+    for (int i = 0; i < N; i++) {
+        in[i] = i % 7 == 0 ? NAN : (float)(i % 13 - 6);
+        dy[i] = (float)i;
+    }
+    sheaf__vector()->relu(out, in, N);
+    sheaf__vector()->relu_grad(grad, dy, out, N);
+    for (int i = 0; i < N; i++) {
+        float wanted = in[i] < 0 ? 0 : in[i], wanted_grad = out[i] > 0 ? dy[i] : 0;
+        assert_memory_equal(&out[i], &wanted, 4);
+        assert_memory_equal(&grad[i], &wanted_grad, 4);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        rig_test(the_reference_is_right),
+        rig_test(onednn_agrees_with_the_reference),
+        rig_test(repeats_bit_for_bit),
+        rig_test(leaves_openmp_alone),
+        rig_test(vectors_give_the_portable_bits),
+    };
+    return rig_run(tests);
+}
