@@ -8,54 +8,39 @@
 
 _Static_assert(sizeof(sheaf_error) == 512, "errors cross processes as they are");
 
+static const struct {
+    sheaf_status status;
+    const char *name;
+} names[] = {
+    {SHEAF_OK, "OK"},
+    {SHEAF_END, "End"},
+    {SHEAF_PENDING, "Pending"},
+    {SHEAF_ERR_INVALID_ARGUMENT, "InvalidArgumentError"},
+    {SHEAF_ERR_OUT_OF_RANGE, "OutOfRangeError"},
+    {SHEAF_ERR_NOT_FOUND, "NotFoundError"},
+    {SHEAF_ERR_ALREADY_EXISTS, "AlreadyExistsError"},
+    {SHEAF_ERR_FAILED_PRECONDITION, "FailedPreconditionError"},
+    {SHEAF_ERR_UNIMPLEMENTED, "UnimplementedError"},
+    {SHEAF_ERR_DATA_LOSS, "DataLossError"},
+    {SHEAF_ERR_IO, "IOError"},
+    {SHEAF_ERR_PERMISSION, "PermissionDeniedError"},
+    {SHEAF_ERR_RESOURCE_EXHAUSTED, "ResourceExhaustedError"},
+    {SHEAF_ERR_CANCELLED, "CancelledError"},
+    {SHEAF_ERR_ABORTED, "AbortedError"},
+    {SHEAF_ERR_DEADLINE, "DeadlineExceededError"},
+    {SHEAF_ERR_INTERNAL, "InternalError"},
+    {SHEAF_ERR_UNAVAILABLE, "UnavailableError"},
+    {SHEAF_ERR_UNAUTHENTICATED, "UnauthenticatedError"},
+    {SHEAF_ERR_INCOMPATIBLE, "IncompatibleError"},
+    {SHEAF_ERR_TEAM_LOST, "TeamLostError"},
+    {SHEAF_ERR_TEAM_MISMATCH, "TeamMismatchError"},
+};
+
 const char *sheaf_status_name(sheaf_status status)
 {
-    switch (status) {
-    case SHEAF_OK:
-        return "OK";
-    case SHEAF_END:
-        return "End";
-    case SHEAF_PENDING:
-        return "Pending";
-    case SHEAF_ERR_INVALID_ARGUMENT:
-        return "InvalidArgumentError";
-    case SHEAF_ERR_OUT_OF_RANGE:
-        return "OutOfRangeError";
-    case SHEAF_ERR_NOT_FOUND:
-        return "NotFoundError";
-    case SHEAF_ERR_ALREADY_EXISTS:
-        return "AlreadyExistsError";
-    case SHEAF_ERR_FAILED_PRECONDITION:
-        return "FailedPreconditionError";
-    case SHEAF_ERR_UNIMPLEMENTED:
-        return "UnimplementedError";
-    case SHEAF_ERR_DATA_LOSS:
-        return "DataLossError";
-    case SHEAF_ERR_IO:
-        return "IOError";
-    case SHEAF_ERR_PERMISSION:
-        return "PermissionDeniedError";
-    case SHEAF_ERR_RESOURCE_EXHAUSTED:
-        return "ResourceExhaustedError";
-    case SHEAF_ERR_CANCELLED:
-        return "CancelledError";
-    case SHEAF_ERR_ABORTED:
-        return "AbortedError";
-    case SHEAF_ERR_DEADLINE:
-        return "DeadlineExceededError";
-    case SHEAF_ERR_INTERNAL:
-        return "InternalError";
-    case SHEAF_ERR_UNAVAILABLE:
-        return "UnavailableError";
-    case SHEAF_ERR_UNAUTHENTICATED:
-        return "UnauthenticatedError";
-    case SHEAF_ERR_INCOMPATIBLE:
-        return "IncompatibleError";
-    case SHEAF_ERR_TEAM_LOST:
-        return "TeamLostError";
-    case SHEAF_ERR_TEAM_MISMATCH:
-        return "TeamMismatchError";
-    }
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (names[i].status == status)
+            return names[i].name;
     return status < 0 ? "UnknownError" : "Unknown";
 }
 

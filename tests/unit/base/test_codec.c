@@ -92,9 +92,15 @@ static uint8_t *make_data(size_t size)
     return data;
 }
 
-/* Compresses with windows of `in_step` and `out_step` bytes. */
+/* How many bytes a call gets at most. */
+struct steps {
+    size_t in;
+    size_t out;
+};
+
+/* Compresses with windows of `steps.in` and `steps.out` bytes. */
 static void squeeze(enum sheaf__zip kind, int level, const uint8_t *data, size_t size,
-                    size_t in_step, size_t out_step, struct sheaf__buf *out)
+                    struct steps steps, struct sheaf__buf *out)
 {
     struct sheaf__deflate *z = NULL;
     sheaf_error err = {0};
@@ -103,11 +109,11 @@ static void squeeze(enum sheaf__zip kind, int level, const uint8_t *data, size_t
     sheaf_status status = SHEAF_OK;
     uint8_t window[4096];
     while (status == SHEAF_OK) {
-        size_t n = size - at < in_step ? size - at : in_step;
-        struct sheaf__zip_io io = {data + at, n, window, out_step};
+        size_t n = size - at < steps.in ? size - at : steps.in;
+        struct sheaf__zip_io io = {data + at, n, window, steps.out};
         status = sheaf__deflate_next(z, &io, at + n == size, &err);
         assert_true(status >= 0);
-        sheaf__buf_bytes(out, window, out_step - io.out_size);
+        sheaf__buf_bytes(out, window, steps.out - io.out_size);
         at += n - io.in_size;
     }
     assert_int_equal(status, SHEAF_END);
@@ -117,19 +123,18 @@ static void squeeze(enum sheaf__zip kind, int level, const uint8_t *data, size_t
 
 /* Expands with windows; returns the status that ended it. */
 static sheaf_status expand(struct sheaf__inflate *z, const uint8_t *data, size_t size,
-                           size_t in_step, size_t out_step, struct sheaf__buf *out,
-                           sheaf_error *err)
+                           struct steps steps, struct sheaf__buf *out, sheaf_error *err)
 {
     size_t at = 0;
     sheaf_status status = SHEAF_OK;
     uint8_t window[4096];
     while (status >= 0) {
-        size_t n = size - at < in_step ? size - at : in_step;
-        struct sheaf__zip_io io = {data + at, n, window, out_step};
+        size_t n = size - at < steps.in ? size - at : steps.in;
+        struct sheaf__zip_io io = {data + at, n, window, steps.out};
         status = sheaf__inflate_next(z, &io, err);
-        sheaf__buf_bytes(out, window, out_step - io.out_size);
+        sheaf__buf_bytes(out, window, steps.out - io.out_size);
         at += n - io.in_size;
-        if (at == size && out_step == io.out_size)
+        if (at == size && steps.out == io.out_size)
             break;
     }
     return status;
@@ -149,12 +154,13 @@ static void round_trips(void **state)
         struct sheaf__buf back = {0};
         struct sheaf__inflate *z = NULL;
         sheaf_error err = {0};
-        squeeze(kind, (int)(i % 4), data, size, step, 4096 - step + 1, &packed);
+        squeeze(kind, (int)(i % 4), data, size, (struct steps){step, 4096 - step + 1}, &packed);
         if (size == 70000)
             assert_true(packed.size < 45000);
         rig_ok(sheaf__inflate_new(kind, &z, &err), &err);
-        assert_int_equal(expand(z, packed.data, packed.size, step, 4096 - step + 1, &back, &err),
-                         SHEAF_END);
+        assert_int_equal(
+            expand(z, packed.data, packed.size, (struct steps){step, 4096 - step + 1}, &back, &err),
+            SHEAF_END);
         assert_true(sheaf__inflate_at_end(z));
         assert_int_equal(back.size, size);
         if (size)
@@ -172,16 +178,20 @@ static void members_follow_each_other(void **state)
     static const size_t steps[] = {1, 3, 64, 4096};
     for (int kind = 0; kind < 2; kind++) {
         struct sheaf__buf packed = {0};
-        squeeze((enum sheaf__zip)kind, 1, (const uint8_t *)"first ", 6, 10, 4096, &packed);
-        squeeze((enum sheaf__zip)kind, 2, (const uint8_t *)"second ", 7, 10, 4096, &packed);
-        squeeze((enum sheaf__zip)kind, 0, (const uint8_t *)"third", 5, 10, 4096, &packed);
+        squeeze((enum sheaf__zip)kind, 1, (const uint8_t *)"first ", 6, (struct steps){10, 4096},
+                &packed);
+        squeeze((enum sheaf__zip)kind, 2, (const uint8_t *)"second ", 7, (struct steps){10, 4096},
+                &packed);
+        squeeze((enum sheaf__zip)kind, 0, (const uint8_t *)"third", 5, (struct steps){10, 4096},
+                &packed);
         for (size_t i = 0; i < 4; i++) {
             struct sheaf__buf back = {0};
             struct sheaf__inflate *z = NULL;
             sheaf_error err = {0};
             rig_ok(sheaf__inflate_new((enum sheaf__zip)kind, &z, &err), &err);
-            assert_int_equal(expand(z, packed.data, packed.size, steps[i], 64, &back, &err),
-                             SHEAF_END);
+            assert_int_equal(
+                expand(z, packed.data, packed.size, (struct steps){steps[i], 64}, &back, &err),
+                SHEAF_END);
             assert_int_equal(back.size, 18);
             assert_memory_equal(back.data, "first second third", 18);
             sheaf__inflate_free(z);
@@ -209,7 +219,8 @@ static void reads_what_others_wrote(void **state)
         struct sheaf__inflate *z = NULL;
         sheaf_error err = {0};
         rig_ok(sheaf__inflate_new((enum sheaf__zip)kind, &z, &err), &err);
-        assert_int_equal(expand(z, data[kind], sizes[kind], 1, 64, &back, &err), SHEAF_END);
+        assert_int_equal(expand(z, data[kind], sizes[kind], (struct steps){1, 64}, &back, &err),
+                         SHEAF_END);
         assert_int_equal(back.size, 18);
         assert_memory_equal(back.data, "hello hello hello\n", 18);
         sheaf__inflate_free(z);
@@ -226,13 +237,14 @@ static void damage_is_found(void **state)
         struct sheaf__inflate *z = NULL;
         sheaf_error err = {0};
         size_t silent = 0;
-        squeeze((enum sheaf__zip)kind, 1, data, 2000, 2000, 4096, &packed);
+        squeeze((enum sheaf__zip)kind, 1, data, 2000, (struct steps){2000, 4096}, &packed);
         rig_ok(sheaf__inflate_new((enum sheaf__zip)kind, &z, &err), &err);
         for (size_t i = 0; i < packed.size; i++) {
             struct sheaf__buf back = {0};
             packed.data[i] ^= 0x10;
             sheaf__inflate_reset(z);
-            sheaf_status status = expand(z, packed.data, packed.size, 4096, 4096, &back, &err);
+            sheaf_status status =
+                expand(z, packed.data, packed.size, (struct steps){4096, 4096}, &back, &err);
             bool whole =
                 status == SHEAF_END && back.size == 2000 && memcmp(back.data, data, 2000) == 0;
             if (status < 0) {
@@ -250,7 +262,8 @@ static void damage_is_found(void **state)
         for (size_t size = 1; size < packed.size; size += 13) {
             struct sheaf__buf back = {0};
             sheaf__inflate_reset(z);
-            assert_int_equal(expand(z, packed.data, size, 4096, 4096, &back, &err), SHEAF_OK);
+            assert_int_equal(expand(z, packed.data, size, (struct steps){4096, 4096}, &back, &err),
+                             SHEAF_OK);
             assert_false(sheaf__inflate_at_end(z));
             sheaf__buf_free(&back);
         }
