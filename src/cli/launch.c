@@ -130,7 +130,7 @@ static int open_outputs(struct sheaf__launch *l)
         struct sheaf__launched *t = &l->tasks[i];
         if (directory && open_log(directory, t))
             return SHEAF__EXIT_FAILED;
-        if (!directory)
+        if (!directory && !l->plan->bare)
             set_prefix(t, i, colours);
         t->out.to = directory ? t->log : stdout;
         t->err.to = directory ? t->log : stderr;
@@ -138,7 +138,7 @@ static int open_outputs(struct sheaf__launch *l)
     }
     /* The tasks stand in the order of their roles: the first trainer speaks for the job. */
     if (l->tasks[0].role == SHEAF__ROLE_CHIEF || l->tasks[0].role == SHEAF__ROLE_WORKER)
-        l->tasks[0].out.holds = true;
+        l->tasks[0].out.holds = !l->plan->bare;
     return 0;
 }
 

@@ -23,6 +23,7 @@ struct sheaf__launch_plan {
     const char *log_dir; /* NULL: on the launcher's output */
     double timeout;      /* seconds; 0: none */
     double grace;        /* seconds a task gets to end by itself when nothing is left to do */
+    bool bare;           /* output lines are not marked, none is held back */
     int64_t threads;     /* SHEAF_THREADS of every task; 0: not set */
     char *const *program;
 };

@@ -36,7 +36,8 @@ static void print_help(const struct sheaf__command_line *line)
     };
     printf("usage: %s %s\n\n%s\n\noptions:\n", line->command, line->usage, line->summary);
     for (size_t i = 0; i < line->option_count; i++)
-        print_option(&line->options[i]);
+        if (line->options[i].help)
+            print_option(&line->options[i]);
     for (size_t i = 0; i < sizeof(COMMON) / sizeof(COMMON[0]); i++)
         print_option(&COMMON[i]);
     if (line->notes)

@@ -24,7 +24,7 @@ struct sheaf__option {
     enum sheaf__option_kind kind;
     const char *value; /* its name in the help, "N"; NULL for a flag */
     void *target;
-    const char *help; /* one line */
+    const char *help; /* one line; NULL: not told of */
 };
 
 struct sheaf__command_line {
