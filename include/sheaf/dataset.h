@@ -103,6 +103,8 @@ SHEAF_API sheaf_dataset *sheaf_dataset_shuffle(sheaf_dataset *d, int64_t buffer_
 SHEAF_API sheaf_dataset *sheaf_dataset_repeat(sheaf_dataset *d, int64_t count);
 SHEAF_API sheaf_dataset *sheaf_dataset_take(sheaf_dataset *d, int64_t count);
 SHEAF_API sheaf_dataset *sheaf_dataset_skip(sheaf_dataset *d, int64_t count);
+/** As count and index of a shard: the worker's own, filled in by the autoshard policy HINT (R2.24). */
+#define SHEAF_SHARD_HINT (-1)
 /** Elements index, index + count, … (R2.27). */
 SHEAF_API sheaf_dataset *sheaf_dataset_shard(sheaf_dataset *d, int64_t count, int64_t index);
 /** Pairs (start + position, element). */
@@ -122,8 +124,9 @@ SHEAF_API sheaf_dataset *sheaf_open_tfrecord(const sheaf_element *in, void *user
 typedef struct sheaf_interleave_options {
     int cycle_length; /**< 0: the number of cores (R9.12) */
     int block_length; /**< 0: 1 */
-    int parallel;
+    int parallel;     /**< threads that read ahead; 0: none, SHEAF_AUTOTUNE */
     bool unordered;
+    const sheaf_element_spec *spec; /**< of the elements, if known */
     uint64_t reserved[4];
 } sheaf_interleave_options;
 SHEAF_API sheaf_dataset *sheaf_dataset_interleave(sheaf_dataset *d, sheaf_open_fn open, void *user,
@@ -156,7 +159,8 @@ SHEAF_API sheaf_dataset_options sheaf_dataset_get_options(const sheaf_dataset *d
 
 /** Elements, SHEAF_INFINITE or SHEAF_UNKNOWN. */
 SHEAF_API int64_t sheaf_dataset_cardinality(const sheaf_dataset *d);
-/** Type of the elements; NULL for a pipeline with an error. Lives as long as the dataset. */
+/** Type of the elements; NULL for a pipeline with an error, and where a function makes the elements whose result was not
+ *  declared (`spec` of map and interleave). Lives as long as the dataset. */
 SHEAF_API const sheaf_element_spec *sheaf_dataset_element_spec(const sheaf_dataset *d);
 
 /* Iterating. */

@@ -20,6 +20,11 @@ struct interleave_iter {
     struct sheaf__interleave_crew *crew; /* in the place of all that */
 };
 
+static void params_free(void *params)
+{
+    sheaf_element_spec_free(((struct sheaf__interleave *)params)->spec);
+}
+
 static sheaf_status describe(sheaf_dataset *d, sheaf_error *err)
 {
     const struct sheaf__interleave *p = (const void *)d->params;
@@ -38,8 +43,8 @@ static sheaf_status describe(sheaf_dataset *d, sheaf_error *err)
     int64_t n = d->cardinality;
     d->cardinality = n == SHEAF_INFINITE && p->threads > 0 ? SHEAF_INFINITE : SHEAF_UNKNOWN;
     sheaf_element_spec_free(d->spec);
-    d->spec = NULL;
-    if (p->open == sheaf_open_tfrecord) {
+    d->spec = sheaf_element_spec_keep(p->spec);
+    if (p->open == sheaf_open_tfrecord && !d->spec) {
         d->spec = sheaf__spec_of_tensor(SHEAF_STRING, SHEAF_SCALAR, err);
         return d->spec ? SHEAF_OK : err->status;
     }
@@ -180,6 +185,7 @@ static void explain(const sheaf_dataset *d, struct sheaf__str *text)
 
 const struct sheaf__stage_ops sheaf__interleave_ops = {
     .describe = describe,
+    .params_free = params_free,
     .iter_size = sizeof(struct interleave_iter),
     .start = start,
     .next = next,
@@ -212,6 +218,7 @@ sheaf_dataset *sheaf_dataset_interleave(sheaf_dataset *d, sheaf_open_fn open, vo
         p->open = open;
         p->user = user;
         p->options = options ? *options : (sheaf_interleave_options){0};
+        p->spec = sheaf_element_spec_keep(p->options.spec);
         set_defaults(p);
     }
     return sheaf__dataset_new(SHEAF__STAGE_INTERLEAVE, p, &d, 1);

@@ -9,6 +9,7 @@ struct sheaf__interleave {
     sheaf_open_fn open;
     void *user;
     sheaf_interleave_options options; /* as given */
+    sheaf_element_spec *spec;         /* counted; NULL: not known */
     size_t cycle, block;              /* as used */
     int threads;                      /* 0: on the consumer's */
 };

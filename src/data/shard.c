@@ -5,7 +5,6 @@
 
 /* Every count-th element (R2.27). */
 
-#define HINT  (-1) /* count that auto-sharding replaces (R2.24) */
 #define CHUNK 4096
 
 struct shard {
@@ -25,7 +24,7 @@ struct shard_iter {
 static sheaf_status describe(sheaf_dataset *d, sheaf_error *err)
 {
     const struct shard *p = (const void *)d->params;
-    if (p->count == HINT)
+    if (p->count == SHEAF_SHARD_HINT)
         return SHEAF_OK;
     if (p->count < 1)
         return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
@@ -44,7 +43,7 @@ static sheaf_status start(struct sheaf__iter *base, sheaf_error *err)
 {
     struct shard_iter *it = (struct shard_iter *)base;
     const struct shard *p = sheaf__iter_params(base);
-    if (p->count == HINT)
+    if (p->count == SHEAF_SHARD_HINT)
         return sheaf__error(err, SHEAF_ERR_FAILED_PRECONDITION,
                             "the shard hint was not replaced: the dataset is not distributed, or "
                             "its autoshard policy is not HINT");
@@ -136,7 +135,7 @@ const struct sheaf__stage_ops sheaf__shard_ops = {
 bool sheaf__shard_is_hint(const sheaf_dataset *d)
 {
     const struct shard *p = (const void *)d->params;
-    return sheaf__dataset_is(d, SHEAF__STAGE_SHARD) && p->count == HINT;
+    return sheaf__dataset_is(d, SHEAF__STAGE_SHARD) && p->count == SHEAF_SHARD_HINT;
 }
 
 sheaf_dataset *sheaf__shard_for_worker(sheaf_dataset *d, int64_t count, int64_t index,

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "help.h"
+
+#include "base/mem.h"
+#include "data/rebatch.h"
+#include "data/rewrite.h"
+
+/* The rebatch rules (tf-semantics 1) against TensorFlow. */
+
+static size_t sizes_of(const json_t *list, int64_t sizes[64])
+{
+    for (size_t i = 0; i < json_array_size(list); i++)
+        sizes[i] = json_integer_value(json_array_get(list, i));
+    return json_array_size(list);
+}
+
+static sheaf_dataset *batches(int64_t n, int64_t size)
+{
+    return sheaf_dataset_batch(sheaf_dataset_range(0, n, 1), size, NULL);
+}
+
+/* R1.12, T1.9-T1.17. */
+static void test_golden_batch_sizes(void **state)
+{
+    (void)state;
+    json_t *root = golden_load("rebatch.json"), *c;
+    size_t i;
+    json_array_foreach (json_object_get(root, "batch_sizes_for_worker"), i, c) {
+        struct sheaf__split s = {.workers = (int)number_at(c, "workers", 0),
+                                 .replicas = (int)number_at(c, "replicas_per_worker", 0)};
+        for (s.worker = 0; s.worker < s.workers; s.worker++) {
+            int64_t sizes[64];
+            sheaf__batch_sizes_for_worker(number_at(c, "global_batch", 0), &s, sizes);
+            json_t *found = json_array();
+            for (int k = 0; k < s.workers * s.replicas; k++)
+                json_array_append_new(found, json_integer(sizes[k]));
+            assert_json(found,
+                        json_array_get(json_object_get(c, "lists"), (size_t)s.worker), "sizes");
+        }
+    }
+    json_decref(root);
+}
+
+/* R1.14, R1.15, T1.8. */
+static void test_golden_balanced(void **state)
+{
+    (void)state;
+    json_t *root = golden_load("rebatch.json"), *c;
+    size_t i;
+    json_array_foreach (json_object_get(root, "balanced"), i, c) {
+        int64_t sizes[64];
+        size_t count = sizes_of(json_object_get(c, "sizes"), sizes);
+        sheaf_dataset *d = sheaf__rebatch(batches(number_at(c, "n", 0), number_at(c, "batch", 0)),
+                                          sizes, count,
+                                          json_is_true(json_object_get(c, "drop_remainder")));
+        assert_json(elements(d), json_object_get(c, "output"), "balanced");
+        assert_int_equal(sheaf_dataset_cardinality(d), SHEAF_UNKNOWN);
+        sheaf_dataset_free(d);
+    }
+    json_decref(root);
+}
+
+/* R1.19, R1.21. */
+static void test_golden_legacy(void **state)
+{
+    (void)state;
+    json_t *root = golden_load("rebatch.json"), *c;
+    size_t i;
+    json_array_foreach (json_object_get(root, "legacy"), i, c) {
+        sheaf_dataset *d =
+            sheaf__split_batch(batches(number_at(c, "n", 0), number_at(c, "batch", 0)),
+                               number_at(c, "replicas", 0));
+        assert_json(elements(d), json_object_get(c, "output"), "legacy");
+        sheaf_dataset_free(d);
+    }
+    json_decref(root);
+}
+
+static json_t *shape_of_element(const sheaf_element *e)
+{
+    return shape_json(sheaf_tensor_shape(sheaf_element_at(e, 0)));
+}
+
+static sheaf_status one_matrix(void *state, sheaf_element *out, sheaf_error *err)
+{
+    int *left = state;
+    (void)err;
+    if ((*left)-- <= 0)
+        return SHEAF_END;
+    return sheaf_element_put(out, "",
+                             sheaf_tensor_new(SHEAF_FLOAT32, SHEAF_SHAPE(2, 3), NULL));
+}
+
+static sheaf_dataset *matrix_of_unknown_shape(int *left)
+{
+    const sheaf_generator g = {NULL, one_matrix, NULL, left};
+    sheaf_dataset *d = NULL;
+    SHEAF_FRAME
+    d = sheaf_dataset_from_generator(&g, spec_of(SHEAF_FLOAT32, SHEAF_SHAPE(-1, -1)));
+    return d;
+}
+
+/* R1.16. */
+static void test_golden_empty_parts(void **state)
+{
+    (void)state;
+    json_t *root = golden_load("rebatch.json");
+    const json_t *cases = json_object_get(root, "empty_parts");
+    sheaf_dataset *images = NULL;
+    SHEAF_FRAME
+    images = sheaf_dataset_batch(sheaf_dataset_from_slices(sheaf_element_of(sheaf_tensor_new(
+                                     SHEAF_FLOAT32, SHEAF_SHAPE(4, 2, 3), NULL))),
+                                 4, NULL);
+    int left = 1;
+    sheaf_dataset *all[] = {
+        sheaf__rebatch(sheaf_dataset_ref(images), (const int64_t[]){3, 0, 1}, 3, false),
+        sheaf__split_batch(images, 5),
+        sheaf__rebatch(matrix_of_unknown_shape(&left), (const int64_t[]){0, 2}, 2, false),
+    };
+    for (size_t i = 0; i < 3; i++) {
+        assert_json(elements_by(all[i], shape_of_element),
+                    json_object_get(json_array_get(cases, i), "shapes"),
+                    text_at(json_array_get(cases, i), "what"));
+        sheaf_dataset_free(all[i]);
+    }
+    json_decref(root);
+}
+
+static void test_golden_batches_without_rows(void **state)
+{
+    (void)state;
+    json_t *root = golden_load("rebatch.json");
+    const json_t *c = json_array_get(json_object_get(root, "zero_row_batches"), 0);
+    json_t *input = json_object_get(c, "input");
+    sheaf_dataset *d = sheaf__rebatch(dataset_of_lists(input), (const int64_t[]){2}, 1, false);
+    assert_json(elements(d), json_object_get(c, "balanced_2"), "balanced 2");
+    sheaf_dataset_free(d);
+    d = sheaf__split_batch(dataset_of_lists(input), 2);
+    assert_json(elements(d), json_object_get(c, "legacy_2"), "legacy 2");
+    sheaf_dataset_free(d);
+    json_decref(root);
+}
+
+/* ---- inferred sizes ---- */
+
+static sheaf_status add_one(const sheaf_element *in, sheaf_element *out, void *user)
+{
+    (void)user;
+    return sheaf_element_put(out, "", sheaf_element_get(in, NULL));
+}
+static sheaf_status keep_all(const sheaf_element *in, void *user)
+{
+    (void)in;
+    (void)user;
+    return SHEAF_OK;
+}
+static sheaf_dataset *open_self(const sheaf_element *in, void *user)
+{
+    (void)user;
+    return sheaf_dataset_from_tensors(sheaf_element_of(sheaf_element_get(in, NULL)));
+}
+
+static sheaf_dataset *fours(bool drop)
+{
+    return sheaf_dataset_batch(sheaf_dataset_range(0, 32, 1), 4,
+                               &(sheaf_batch_options){.drop_remainder = drop});
+}
+
+static sheaf_dataset *zipped(int64_t a, int64_t b, bool drop)
+{
+    const sheaf_batch_options o = {.drop_remainder = drop};
+    sheaf_dataset *two[] = {sheaf_dataset_batch(sheaf_dataset_range(0, 8, 1), a, &o),
+                            sheaf_dataset_batch(sheaf_dataset_range(0, 8, 1), b, &o)};
+    return sheaf_dataset_zip(two, 2);
+}
+
+static sheaf_dataset *mapped_with_spec(void)
+{
+    sheaf_dataset *d = NULL;
+    SHEAF_FRAME
+    {
+        const sheaf_map_options o = {.spec = spec_of(SHEAF_INT64, SHEAF_SHAPE(4))};
+        d = sheaf_dataset_map(fours(true), add_one, NULL, &o);
+    }
+    return d;
+}
+
+static sheaf_dataset *rows_of_six(void)
+{
+    sheaf_dataset *d = NULL;
+    SHEAF_FRAME
+    d = sheaf_dataset_from_slices(
+        sheaf_element_of(sheaf_tensor_new(SHEAF_FLOAT64, SHEAF_SHAPE(6, 4), NULL)));
+    return d;
+}
+
+/* The pipelines of the golden, by their text there; those of stages that are not there are left
+ * out. */
+static sheaf_dataset *named(const char *name)
+{
+    const sheaf_batch_options parallel = {.parallel = 2};
+    const sheaf_interleave_options one = {.cycle_length = 1};
+    const sheaf_dataset_options none = {0};
+#define CASE(text, dataset)      \
+    if (strcmp(name, text) == 0) \
+        return (dataset);
+    CASE("range.batch(4)", fours(false))
+    CASE("range.batch(4, drop_remainder)", fours(true))
+    CASE("batch.take", sheaf_dataset_take(fours(false), 5))
+    CASE("batch.skip", sheaf_dataset_skip(fours(false), 1))
+    CASE("batch.repeat.prefetch", sheaf_dataset_prefetch(sheaf_dataset_repeat(fours(false), -1), 1))
+    CASE("batch.shuffle", sheaf_dataset_shuffle(fours(false), 2, NULL))
+    CASE("batch.shard", sheaf_dataset_shard(fours(false), 2, 0))
+    CASE("batch.filter", sheaf_dataset_filter(fours(false), keep_all, NULL))
+    CASE("batch.options", sheaf_dataset_with_options(fours(false), &none))
+    CASE("batch.map", sheaf_dataset_map(fours(false), add_one, NULL, NULL))
+    CASE("batch(drop).map", mapped_with_spec())
+    CASE("batch(num_parallel_calls)",
+         sheaf_dataset_batch(sheaf_dataset_range(0, 32, 1), 4, &parallel))
+    CASE("batch(4).batch(2)", sheaf_dataset_batch(fours(false), 2, NULL))
+    CASE("batch.unbatch.batch(2)", sheaf_dataset_batch(sheaf_dataset_unbatch(fours(false)), 2, NULL))
+    CASE("batch.rebatch(2)", sheaf__rebatch(fours(false), (const int64_t[]){2}, 1, false))
+    CASE("batch.flat_map", sheaf_dataset_flat_map(fours(false), open_self, NULL))
+    CASE("batch.interleave", sheaf_dataset_interleave(fours(false), open_self, NULL, &one))
+    CASE("zip(4, 4)", zipped(4, 4, false))
+    CASE("zip(4, 2)", zipped(4, 2, false))
+    CASE("zip(4 drop, 2 drop)", zipped(4, 2, true))
+    CASE("concatenate(4, 4)", sheaf_dataset_concatenate(batches(8, 4), batches(8, 4)))
+    CASE("concatenate(4, 2)", sheaf_dataset_concatenate(batches(8, 4), batches(8, 2)))
+    CASE("from_tensor_slices [6, 4]", rows_of_six())
+#undef CASE
+    return NULL;
+}
+
+/* R1.8-R1.11, T1.1-T1.7. */
+static void test_golden_inferred_sizes(void **state)
+{
+    (void)state;
+    json_t *root = golden_load("rebatch.json"), *c;
+    size_t i, checked = 0;
+    json_array_foreach (json_object_get(root, "compute_batch_size"), i, c) {
+        sheaf_dataset *d = named(text_at(c, "dataset"));
+        if (!d)
+            continue;
+        if (sheaf__batch_size_of(d) != number_at(c, "batch_size", 0))
+            fail_msg("%s: found %d", text_at(c, "dataset"), (int)sheaf__batch_size_of(d));
+        sheaf_dataset_free(d);
+        checked++;
+    }
+    assert_int_equal(checked, 23);
+    json_decref(root);
+}
+
+/* R1.41, R1.42, T1.42. */
+static void test_golden_static_sizes(void **state)
+{
+    (void)state;
+    json_t *root = golden_load("rebatch.json"), *c;
+    size_t i;
+    json_array_foreach (json_object_get(root, "static_dim0"), i, c) {
+        sheaf_dataset *d = NULL;
+        if (json_is_integer(json_object_get(c, "dim0")))
+            SHEAF_FRAME
+            d = sheaf_dataset_from_tensors(sheaf_element_of(sheaf_tensor_new(
+                SHEAF_FLOAT64, SHEAF_SHAPE(number_at(c, "dim0", 0), 3), NULL)));
+        else
+            d = batches(8, 4);
+        int64_t sizes[64];
+        if (strcmp(text_at(c, "op"), "legacy") == 0)
+            d = sheaf__split_batch(d, number_at(c, "replicas", 0));
+        else
+            d = sheaf__rebatch(d, sizes, sizes_of(json_object_get(c, "sizes"), sizes),
+                               json_is_true(json_object_get(c, "drop_remainder")));
+        const sheaf_element_spec *spec = sheaf_dataset_element_spec(d);
+        assert_int_equal(sheaf_element_spec_at(spec, 0).shape.dims[0],
+                         number_at(c, "result", SHEAF_UNKNOWN_DIM));
+        sheaf_dataset_free(d);
+    }
+    json_decref(root);
+}
+
+/* R1.7, R1.18. */
+static void test_refused(void **state)
+{
+    (void)state;
+    assert_first_fails(sheaf__rebatch(batches(4, 2), NULL, 0, false), SHEAF_ERR_INVALID_ARGUMENT,
+                       "the list of batch sizes is empty");
+    assert_first_fails(sheaf__rebatch(batches(4, 2), (const int64_t[]){2, -1}, 2, false),
+                       SHEAF_ERR_INVALID_ARGUMENT, "batch size 1 is -1");
+    assert_first_fails(sheaf__rebatch(sheaf_dataset_range(0, 4, 1), (const int64_t[]){2}, 1, false),
+                       SHEAF_ERR_INVALID_ARGUMENT, "is a scalar");
+    assert_first_fails(sheaf__split_batch(sheaf_dataset_range(0, 4, 1), 2),
+                       SHEAF_ERR_INVALID_ARGUMENT, "must be batched");
+    assert_first_fails(sheaf__split_batch(batches(4, 2), 0), SHEAF_ERR_INVALID_ARGUMENT,
+                       "the number of parts is 0");
+}
+
+/* The parts of a batch are views of it, by either rule; only a part over the end of a batch is new.
+ */
+static void test_parts_are_views(void **state)
+{
+    (void)state;
+    SHEAF_FRAME
+    {
+        sheaf_error err = {0};
+        int64_t numbers[10] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
+        sheaf_tensor *t = sheaf_tensor_new(SHEAF_INT64, SHEAF_SHAPE(10), numbers);
+        const int64_t *base = sheaf_tensor_data(t);
+        sheaf_dataset *batch = sheaf_dataset_repeat(
+            sheaf_dataset_from_tensors(sheaf_element_of(t)), 2);
+        sheaf_dataset *d = sheaf_dataset_prefetch(
+            sheaf__split_batch(sheaf_dataset_ref(batch), 4), 4);
+        sheaf_iterator *it = sheaf_dataset_iterate(d);
+        const int64_t starts[] = {0, 3, 6, 9, 0, 3, 6, 9};
+        sheaf_element *e;
+        for (int i = 0; i < 8; i++) {
+            rig_ok(sheaf_iterator_next(it, &e, &err), &err);
+            assert_ptr_equal(sheaf_tensor_data(sheaf_element_at(e, 0)), base + starts[i]);
+        }
+        sheaf_iterator_free(it);
+        sheaf_dataset_free(d);
+        d = sheaf_dataset_prefetch(sheaf__rebatch(batch, (const int64_t[]){4, 3}, 2, false), 4);
+        it = sheaf_dataset_iterate(d);
+        const int64_t balanced[] = {0, 4, -1, 1, 4, 8};
+        for (int i = 0; i < 6; i++) {
+            rig_ok(sheaf_iterator_next(it, &e, &err), &err);
+            if (balanced[i] >= 0)
+                assert_ptr_equal(sheaf_tensor_data(sheaf_element_at(e, 0)), base + balanced[i]);
+        }
+        sheaf_iterator_free(it);
+        sheaf_dataset_free(d);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        rig_test(test_golden_batch_sizes),
+        rig_test(test_golden_balanced),
+        rig_test(test_golden_legacy),
+        rig_test(test_golden_empty_parts),
+        rig_test(test_golden_batches_without_rows),
+        rig_test(test_golden_inferred_sizes),
+        rig_test(test_golden_static_sizes),
+        rig_test(test_refused),
+        rig_test(test_parts_are_views),
+    };
+    return rig_run(tests);
+}

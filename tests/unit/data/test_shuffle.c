@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "help.h"
+
+static sheaf_dataset *shuffled(int64_t n, int64_t buffer, int64_t seed, bool reshuffle)
+{
+    const sheaf_shuffle_options o = {
+        .seed = seed, .has_seed = true, .no_reshuffle = !reshuffle};
+    return sheaf_dataset_shuffle(sheaf_dataset_range(0, n, 1), buffer, &o);
+}
+
+/* R9.3-R9.11, T9.9-T9.14, T9.24 and all else that TensorFlow was asked (S192). Cases with the same
+ * global seed share a context, those without one come first. */
+static void test_golden_orders(void **state)
+{
+    (void)state;
+    json_t *root = golden_load("shuffle.json"), *c;
+    size_t i;
+    json_array_foreach (json_object_get(root, "cases"), i, c) {
+        const json_t *global = json_object_get(c, "global_seed");
+        if (json_is_integer(global))
+            sheaf_set_seed(json_integer_value(global));
+        sheaf_dataset *d = shuffled(number_at(c, "n", 0), number_at(c, "buffer", 0),
+                                    number_at(c, "seed", 0),
+                                    json_is_true(json_object_get(c, "reshuffle")));
+        if (number_at(c, "repeat", 1) != 1)
+            d = sheaf_dataset_repeat(d, number_at(c, "repeat", 1));
+        const json_t *epochs = json_object_get(c, "epochs");
+        for (size_t k = 0; k < json_array_size(epochs); k++) {
+            char what[64];
+            snprintf(what, sizeof(what), "case %zu, epoch %zu", i, k);
+            assert_json(elements(d), json_array_get(epochs, k), what);
+        }
+        sheaf_dataset_free(d);
+    }
+    json_decref(root);
+}
+
+/* R9.8, T9.25: without a seed of their own, datasets take numbers in the order they are made. */
+static void test_golden_only_global_seed(void **state)
+{
+    (void)state;
+    json_t *root = golden_load("shuffle.json"), *c;
+    size_t i;
+    json_array_foreach (json_object_get(root, "only_global_seed"), i, c) {
+        sheaf_set_seed(number_at(c, "global_seed", 0));
+        const json_t *all = json_object_get(c, "first_epoch_of_each_dataset");
+        for (size_t k = 0; k < json_array_size(all); k++) {
+            sheaf_dataset *d =
+                sheaf_dataset_shuffle(sheaf_dataset_range(0, number_at(c, "n", 0), 1),
+                                      number_at(c, "buffer", 0), NULL);
+            assert_json(elements(d), json_array_get(all, k), "only a global seed");
+            sheaf_dataset_free(d);
+        }
+    }
+    json_decref(root);
+}
+
+static sheaf_dataset *four_shuffled(const sheaf_element *in, void *user)
+{
+    (void)in;
+    (void)user;
+    return shuffled(4, 4, 7, true);
+}
+
+static void assert_composition(const json_t *root, size_t i, sheaf_dataset *d)
+{
+    const json_t *c =
+        json_array_get(json_object_get(root, "compositions_global_seed_3"), i);
+    assert_json(elements(d), json_object_get(c, "elements"), text_at(c, "what"));
+    sheaf_dataset_free(d);
+}
+
+/* R9.5: whose seeds come when. */
+static void test_golden_compositions(void **state)
+{
+    (void)state;
+    json_t *root = golden_load("shuffle.json");
+    sheaf_set_seed(3);
+    sheaf_dataset *s = shuffled(6, 6, 5, true);
+    assert_composition(root, 0,
+                       sheaf_dataset_zip((sheaf_dataset *[]){sheaf_dataset_ref(s), s}, 2));
+    s = shuffled(6, 6, 5, true);
+    assert_composition(root, 1, sheaf_dataset_concatenate(sheaf_dataset_ref(s), s));
+    assert_composition(root, 2,
+                       sheaf_dataset_flat_map(sheaf_dataset_range(0, 3, 1), four_shuffled, NULL));
+    const sheaf_shuffle_options nine = {.seed = 9};
+    s = sheaf_dataset_shuffle(shuffled(5, 3, 2, true), 4, &nine);
+    assert_composition(root, 4, sheaf_dataset_repeat(s, 2));
+    s = sheaf_dataset_take(shuffled(6, 3, 2, true), 4);
+    assert_composition(root, 5, sheaf_dataset_repeat(s, 3));
+    json_decref(root);
+}
+
+static void test_bad_buffer_sizes(void **state)
+{
+    (void)state;
+    const int64_t bad[] = {0, -1, -3};
+    for (size_t i = 0; i < 3; i++)
+        assert_first_fails(sheaf_dataset_shuffle(sheaf_dataset_range(0, 3, 1), bad[i], NULL),
+                           SHEAF_ERR_INVALID_ARGUMENT, "buffer_size");
+}
+
+/* S192, R9.10: an element comes at most buffer - 1 places early; buffer 1 changes nothing. */
+static void test_displacement(void **state)
+{
+    (void)state;
+    for (int64_t buffer = 1; buffer <= 40; buffer += 13) {
+        sheaf_dataset *d = shuffled(500, buffer, 3, true);
+        json_t *list = elements(d), *value;
+        size_t i;
+        json_array_foreach (list, i, value) {
+            assert_true(json_integer_value(value) < (int64_t)i + buffer);
+            if (buffer == 1)
+                assert_int_equal(json_integer_value(value), i);
+        }
+        json_decref(list);
+        sheaf_dataset_free(d);
+    }
+}
+
+/* Unseeded shuffles differ, and in every epoch. */
+static void test_unseeded_orders_differ(void **state)
+{
+    (void)state;
+    sheaf_dataset *d = sheaf_dataset_shuffle(sheaf_dataset_range(0, 100, 1), 100, NULL);
+    json_t *a = elements(d), *b = elements(d);
+    assert_false(same_json(a, b));
+    json_decref(a);
+    json_decref(b);
+    sheaf_dataset_free(d);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        rig_test(test_golden_orders),      rig_test(test_golden_only_global_seed),
+        rig_test(test_golden_compositions), rig_test(test_bad_buffer_sizes),
+        rig_test(test_displacement),       rig_test(test_unseeded_orders_differ),
+    };
+    return rig_run(tests);
+}
