@@ -181,6 +181,7 @@ sheaf_status sheaf__bundle_index_write(struct sheaf__bundle_index *index,
     struct sheaf__buf value = {0}, scratch = {0};
     put_number(&value, 1, (uint64_t)index->shards);
     sheaf__wire_put_bytes(&value, 3, "\x08\x01", 2); /* version: producer 1 */
+    w->file.failed |= value.failed;
     sheaf__table_add(w, "", 0, value.data, value.size);
     if (index->count)
         qsort(index->items, index->count, sizeof(*index->items), compare_items);

@@ -126,7 +126,8 @@ static size_t shorten_key(uint8_t *last, size_t size, const uint8_t *next, size_
 /* Ends the data block. Its index entry needs the key that follows (none: `next_size` 0). */
 static void flush_data(struct sheaf__table_writer *w, const void *next, size_t next_size)
 {
-    if (w->data.bytes.size == 0)
+    w->file.failed |= block_failed(&w->data);
+    if (w->file.failed || w->data.bytes.size == 0)
         return;
     struct sheaf__buf last = w->data.last_key;
     w->data.last_key = (struct sheaf__buf){0};
