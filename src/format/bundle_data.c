@@ -111,7 +111,7 @@ sheaf_status sheaf__bundle_check_item(sheaf_bundle *b, const struct sheaf__bundl
     const struct sheaf__bundle_file *file;
     SHEAF__TRY(check_size(b, item, err));
     SHEAF__TRY(get_file(b, item->shard, &file, err));
-    if (item->offset > file->size || item->size > file->size - item->offset)
+    if (item->size && (item->offset > file->size || item->size > file->size - item->offset))
         return sheaf__bundle_fault(b, item, err, SHEAF_ERR_OUT_OF_RANGE,
                                    "its %llu bytes reach past the end of the file (%llu bytes)",
                                    (unsigned long long)item->size, (unsigned long long)file->size);
