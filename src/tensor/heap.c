@@ -78,7 +78,8 @@ static bool measure(size_t size, unsigned *number, size_t *bytes)
     return *number < CLASSES;
 }
 
-static void poison(void *block, size_t bytes)
+/* Under the address sanitizer, what waits must not be touched, nor what is beyond the size asked for. */
+static void forbid(void *block, size_t bytes)
 {
 #ifdef POISONED
     __asan_poison_memory_region(block, bytes);
@@ -87,7 +88,7 @@ static void poison(void *block, size_t bytes)
 #endif
 }
 
-static void unpoison(void *block, size_t bytes)
+static void permit(void *block, size_t bytes)
 {
 #ifdef POISONED
     __asan_unpoison_memory_region(block, bytes);
@@ -148,14 +149,19 @@ void *sheaf__heap_alloc(struct sheaf__heap *heap, size_t size)
     sheaf__mutex_lock(&c->lock);
     struct block *block = c->waiting;
     if (block) {
-        unpoison(block, bytes);
+        permit(block, sizeof(*block));
         c->waiting = block->next;
         c->cached--;
     }
     sheaf__mutex_unlock(&c->lock);
-    if (!block)
-        return ask_system(heap, number, bytes);
-    atomic_fetch_sub_explicit(&heap->cached_bytes, bytes, memory_order_relaxed);
+    if (block)
+        atomic_fetch_sub_explicit(&heap->cached_bytes, bytes, memory_order_relaxed);
+    else
+        block = ask_system(heap, number, bytes);
+    if (block) {
+        forbid(block, bytes);
+        permit(block, size);
+    }
     return block;
 }
 
@@ -171,10 +177,11 @@ void sheaf__heap_free(struct sheaf__heap *heap, void *block, size_t size)
     struct size_class *c = &heap->classes[number];
     sheaf__mutex_lock(&c->lock);
     struct block *head = block;
+    permit(head, sizeof(*head));
     head->next = c->waiting;
     c->waiting = head;
     c->cached++;
-    poison(block, bytes);
+    forbid(block, bytes);
     sheaf__mutex_unlock(&c->lock);
     if (cached > keep)
         sheaf__heap_trim(heap, keep);
@@ -187,7 +194,7 @@ static bool give_up(struct sheaf__heap *heap, unsigned number, size_t bytes)
     sheaf__mutex_lock(&c->lock);
     struct block *block = c->waiting;
     if (block) {
-        unpoison(block, bytes);
+        permit(block, bytes);
         c->waiting = block->next;
         c->cached--;
         c->obtained--;

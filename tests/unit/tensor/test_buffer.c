@@ -56,9 +56,13 @@ static void test_room(void **state)
         assert_true(room >= size && room % 64 == 0);
         assert_true(room <= 128 || room <= size + size / 4 + 64);
         char *block = sheaf__heap_alloc(heap, size);
-        memset(block, 1, room);
+        memset(block, 1, size);
         assert_int_equal(sheaf__heap_stats(heap).live_bytes, room);
         sheaf__heap_free(heap, block, size);
+        /* All of the room may be asked for, and is the same block. */
+        assert_ptr_equal(sheaf__heap_alloc(heap, room), block);
+        memset(block, 1, room);
+        sheaf__heap_free(heap, block, room);
     }
     /* A power of two fits exactly behind a buffer's head. */
     assert_int_equal(sheaf__heap_room((1 << 20) + SHEAF__BUFFER_HEAD), (1 << 20) + 64);
