@@ -171,7 +171,7 @@ static sheaf_status start_threads(sheaf_strategy *s, struct sheaf__replicas *all
         all->slots[i].replica =
             (sheaf_replica){.strategy = s, .all = all, .local = i, .id = s->first + i};
     for (int i = 1; i < all->count; i++) {
-        char name[16];
+        char name[24];
         snprintf(name, sizeof(name), "replica-%d", i);
         const struct sheaf__device *device = sheaf__device_at(s->device_index[i]);
         const struct sheaf__thread_options cores = {.cpus = device->cpus,

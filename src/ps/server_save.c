@@ -94,7 +94,6 @@ static sheaf_status get_shards(struct sheaf__cursor *c, struct sheaf__shard **sh
     *shards = sheaf__frame_alloc((*count + 1u) * sizeof(**shards));
     if (!*shards)
         return sheaf__no_memory(err, "a save");
-    *items = 0;
     for (uint32_t i = 0; i < *count; i++) {
         SHEAF__TRY(sheaf__ps_get_shard(c, &(*shards)[i], &note, err));
         *items += (*shards)[i].count;
@@ -127,7 +126,7 @@ static sheaf_status write_shards(struct sheaf__ps_server *server, struct sheaf__
     struct sheaf__shard *shards;
     struct cut cut = {0};
     uint32_t count;
-    size_t items, at = 0;
+    size_t items = 0, at = 0;
     SHEAF__TRY(get_shards(&c, &shards, &count, &items, err));
     cut.tensors = sheaf__frame_alloc((items + 1) * sizeof(sheaf_tensor *));
     if (!cut.tensors)

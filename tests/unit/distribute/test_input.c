@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Distributed datasets and iterators in one process: S40-S45, S60, S64-S70, S102, S117-S121, S144-S153, S183, S184, T3.*. */
+
+#include "helpers.h"
+
+#include <string.h>
+
+/* The parts of all steps, as text: "[0, 1] [2, 3] / [4] [5]". */
+static const char *steps_of(sheaf_strategy *s, sheaf_dataset *d, char *text, size_t size)
+{
+    sheaf_error err = {0};
+    sheaf_dist_dataset *dd = sheaf_distribute_dataset(s, d, NULL);
+    sheaf_dist_iterator *it = sheaf_iterate(dd);
+    sheaf_values *v;
+    size_t n = 0;
+    text[0] = 0;
+    SHEAF_EACH(v, it, &err)
+    {
+        n += (size_t)snprintf(text + n, size - n, "%s", n ? " / " : "");
+        for (int r = 0; r < sheaf_values_count(v); r++)
+            n += (size_t)snprintf(text + n, size - n, "%s%s", r ? " " : "",
+                                  sheaf_list_str(sheaf_values_get(v, r, NULL)));
+    }
+    rig_ok(err.status, &err);
+    sheaf_dist_iterator_free(it);
+    sheaf_dist_dataset_free(dd);
+    return text;
+}
+
+static sheaf_dataset *range_batch(int64_t n, int64_t size)
+{
+    return sheaf_dataset_batch(sheaf_dataset_range(0, n, 1), size, NULL);
+}
+
+static void expect_steps(int replicas, int64_t n, int64_t size, const char *expected)
+{
+    char text[1024];
+    const char *devices[9] = {"CPU:0", "CPU:1", "CPU:2", "CPU:3", "CPU:4"};
+    sheaf_error err = {0};
+    sheaf_strategy *s = NULL;
+    devices[replicas] = NULL;
+    rig_ok(sheaf_strategy_new("mirrored", NULL, &(sheaf_strategy_options){.devices = devices}, &s,
+                              &err),
+           &err);
+    assert_string_equal(steps_of(s, range_batch(n, size), text, sizeof(text)), expected);
+    sheaf_strategy_free(s);
+}
+
+/* S119, S120, S121, T1.18-T1.27 (the column of in-memory data) */
+static void test_S119_printed_lists(void **state)
+{
+    (void)state;
+    sheaf_error err = {0};
+    rig_ok(sheaf_devices_configure(5, &err), &err);
+    expect_steps(2, 6, 4, "[0, 1] [2, 3] / [4] [5]");
+    expect_steps(5, 4, 4, "[0] [1] [2] [3] []");
+    expect_steps(3, 8, 4, "[0, 1] [2, 3] [] / [4, 5] [6, 7] []");
+    expect_steps(4, 9, 4, "[0] [1] [2] [3] / [4] [5] [6] [7] / [8] [] [] []");
+    expect_steps(2, 9, 4, "[0, 1] [2, 3] / [4, 5] [6, 7] / [8] []");
+}
+
+/* S117 */
+static void test_S117_replicas(void **state)
+{
+    (void)state;
+    sheaf_strategy *s = mirrored(3), *one = strategy("one");
+    assert_int_equal(sheaf_strategy_num_replicas(s), 3);
+    assert_int_equal(sheaf_strategy_num_replicas(one), 1);
+    assert_int_equal(sheaf_strategy_num_replicas(NULL), 1);
+    sheaf_strategy_free(one);
+    sheaf_strategy_free(s);
+}
+
+/* S43: the parts of a step are the global batch, and views of it */
+static void test_S43_parts_are_views(void **state)
+{
+    (void)state;
+    sheaf_error err = {0};
+    sheaf_values *v;
+    sheaf_strategy *s = mirrored(2);
+    sheaf_dist_dataset *dd = sheaf_distribute_dataset(s, range_batch(8, 8), NULL);
+    sheaf_dist_iterator *it = sheaf_iterate(dd);
+    rig_ok(sheaf_next(it, &v, &err), &err);
+    const int64_t *a = sheaf_tensor_data(sheaf_values_get(v, 0, NULL));
+    const int64_t *b = sheaf_tensor_data(sheaf_values_get(v, 1, NULL));
+    assert_ptr_equal(b, a + 4);
+    sheaf_dist_iterator_free(it);
+    sheaf_dist_dataset_free(dd);
+    sheaf_strategy_free(s);
+}
+
+/* S60, R1.7: what has no batch cannot be split; with one replica it passes */
+static void test_S60_unbatched(void **state)
+{
+    (void)state;
+    sheaf_error err = {0};
+    sheaf_values *v;
+    sheaf_strategy *s = mirrored(2), *one = strategy("one");
+    sheaf_dist_dataset *dd = sheaf_distribute_dataset(s, sheaf_dataset_range(0, 3, 1), NULL);
+    sheaf_dist_iterator *it = sheaf_iterate(dd);
+    rig_fails(sheaf_next(it, &v, &err), &err, SHEAF_ERR_INVALID_ARGUMENT, "batch");
+    sheaf_dist_iterator_free(it);
+    sheaf_dist_dataset_free(dd);
+    dd = sheaf_distribute_dataset(one, sheaf_dataset_range(0, 3, 1), NULL);
+    it = sheaf_iterate(dd);
+    rig_ok(sheaf_next(it, &v, &err), &err);
+    sheaf_dist_iterator_free(it);
+    sheaf_dist_dataset_free(dd);
+    sheaf_strategy_free(one);
+    sheaf_strategy_free(s);
+}
+
+/* T3.1, T3.2, R3.4, R3.10: with static shapes the last, uneven step is lost */
+static void test_T3_1_static_shapes(void **state)
+{
+    (void)state;
+    char text[256];
+    sheaf_strategy *s = mirrored(2);
+    const sheaf_batch_options drop = {.drop_remainder = true};
+    sheaf_dataset *d = sheaf_dataset_batch(sheaf_dataset_range(0, 3, 1), 1, &drop);
+    /* batches of 1 in two parts: [0] [] / [1] [] / [2] []: legacy cut; every part is there */
+    steps_of(s, d, text, sizeof(text));
+    assert_string_equal(steps_of(s, range_batch(3, 2), text, sizeof(text)), "[0] [1] / [2] []");
+    sheaf_strategy_free(s);
+}
+
+/* S149, S150: next, get_next, the end again and again */
+static void test_S150_the_end(void **state)
+{
+    (void)state;
+    sheaf_error err = {0};
+    sheaf_values *v;
+    sheaf_strategy *s = mirrored(2);
+    sheaf_dist_dataset *dd = sheaf_distribute_dataset(s, range_batch(4, 2), NULL);
+    sheaf_dist_iterator *it = sheaf_iterate(dd);
+    rig_ok(sheaf_next(it, &v, &err), &err);
+    rig_ok(sheaf_get_next(it, &v, &err), &err);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(sheaf_next(it, &v, &err), SHEAF_END);
+        assert_int_equal(sheaf_get_next(it, &v, &err), SHEAF_ERR_OUT_OF_RANGE);
+        assert_string_equal(sheaf_status_name(err.status), "OutOfRangeError");
+    }
+    sheaf_dist_iterator_free(it);
+    it = sheaf_iterate(dd); /* S148: starts again */
+    rig_ok(sheaf_next(it, &v, &err), &err);
+    assert_int_equal(sheaf_tensor_integer(sheaf_values_get(v, 0, NULL), 0), 0);
+    sheaf_dist_iterator_free(it);
+    sheaf_dist_dataset_free(dd);
+    sheaf_strategy_free(s);
+}
+
+/* S152, S153, R3.13 */
+static void test_S152_optionals(void **state)
+{
+    (void)state;
+    sheaf_error err = {0};
+    sheaf_values *v;
+    sheaf_optional *o;
+    sheaf_strategy *s = mirrored(2);
+    sheaf_dist_dataset *dd = sheaf_distribute_dataset(s, range_batch(1, 2), NULL);
+    sheaf_dist_iterator *it = sheaf_iterate(dd);
+    rig_ok(sheaf_get_next_as_optional(it, &o, &err), &err);
+    assert_true(sheaf_optional_has_value(o));
+    rig_ok(sheaf_optional_value(o, &v, &err), &err);
+    assert_string_equal(sheaf_local_results_tf_print(v), "([0], [])");
+    rig_ok(sheaf_get_next_as_optional(it, &o, &err), &err);
+    assert_false(sheaf_optional_has_value(o));
+    rig_fails(sheaf_optional_value(o, &v, &err), &err, SHEAF_ERR_INVALID_ARGUMENT, "no value");
+    sheaf_dist_iterator_free(it);
+    sheaf_dist_dataset_free(dd);
+    sheaf_strategy_free(s);
+}
+
+static sheaf_status loss_step(sheaf_replica *r, const sheaf_element *in, sheaf_element *out,
+                              void *user)
+{
+    (void)user;
+    sheaf_tensor *x = sheaf_cast(sheaf_element_get(in, NULL), SHEAF_FLOAT32);
+    return sheaf_element_put(out, "", sheaf_average_loss(r, x));
+}
+
+/* S183, S184: empty replicas contribute nothing, and the mean is over the real examples */
+static void test_S183_empty_replicas(void **state)
+{
+    (void)state;
+    sheaf_error err = {0};
+    sheaf_strategy *s = mirrored(4);
+    sheaf_dist_dataset *dd = sheaf_distribute_dataset(s, range_batch(9, 4), NULL);
+    sheaf_dist_iterator *it = sheaf_iterate(dd);
+    sheaf_values *v, *losses;
+    sheaf_element *sum;
+    const float expected[] = {1.5, 5.5, 8};
+    int step = 0;
+    SHEAF_EACH(v, it, &err)
+    {
+        rig_ok(sheaf_run(s, loss_step, NULL, v, &losses, &err), &err);
+        rig_ok(sheaf_reduce(s, SHEAF_REDUCE_SUM, losses, NULL, 0, &sum, &err), &err);
+        assert_floats(only(sum), expected[step++]);
+    }
+    rig_ok(err.status, &err);
+    assert_int_equal(step, 3);
+    sheaf_dist_iterator_free(it);
+    sheaf_dist_dataset_free(dd);
+    sheaf_strategy_free(s);
+}
+
+static sheaf_status replica_id(const sheaf_value_context *context, sheaf_element *out, void *user)
+{
+    (void)user;
+    return sheaf_element_put(out, "", sheaf_int(context->replica_id_in_sync_group));
+}
+
+/* S64, S69, T4.7 */
+static void test_T4_7_values_from_function(void **state)
+{
+    (void)state;
+    sheaf_error err = {0};
+    sheaf_values *v;
+    sheaf_strategy *s = mirrored(4);
+    rig_ok(sheaf_distribute_values_from_function(s, replica_id, NULL, &v, &err), &err);
+    assert_int_equal(sheaf_values_count(v), 4);
+    for (int r = 0; r < 4; r++)
+        assert_int_equal(sheaf_tensor_integer(sheaf_values_get(v, r, NULL), 0), r);
+    sheaf_strategy_free(s);
+}
+
+/* S45, S144: AUTO is the default; one replica's elements are bare */
+static void test_S45_auto(void **state)
+{
+    (void)state;
+    sheaf_error err = {0};
+    sheaf_values *v;
+    sheaf_dataset *d = range_batch(4, 2);
+    assert_int_equal(sheaf_dataset_get_options(d).autoshard, SHEAF_AUTOSHARD_AUTO);
+    sheaf_strategy *s = mirrored(1);
+    sheaf_dist_dataset *dd = sheaf_distribute_dataset(s, d, NULL);
+    sheaf_dist_iterator *it = sheaf_iterate(dd);
+    rig_ok(sheaf_next(it, &v, &err), &err);
+    assert_false(sheaf_values_is_per_replica(v));
+    sheaf_dist_iterator_free(it);
+    sheaf_dist_dataset_free(dd);
+    sheaf_strategy_free(s);
+}
+
+static sheaf_status next_inside(sheaf_replica *r, const sheaf_element *in, sheaf_element *out,
+                                void *user)
+{
+    sheaf_values *v;
+    (void)r;
+    (void)in;
+    (void)out;
+    return sheaf_next(user, &v, NULL) == SHEAF_ERR_INVALID_ARGUMENT ? SHEAF_OK : SHEAF_ERR_INTERNAL;
+}
+
+/* R3.5 */
+static void test_R3_5_in_a_replica(void **state)
+{
+    (void)state;
+    sheaf_error err = {0};
+    sheaf_strategy *s = mirrored(2);
+    sheaf_dist_dataset *dd = sheaf_distribute_dataset(s, range_batch(4, 2), NULL);
+    sheaf_dist_iterator *it = sheaf_iterate(dd);
+    rig_ok(sheaf_run(s, next_inside, it, NULL, NULL, &err), &err);
+    sheaf_dist_iterator_free(it);
+    sheaf_dist_dataset_free(dd);
+    sheaf_strategy_free(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        rig_test(test_S119_printed_lists),
+        rig_test(test_S117_replicas),
+        rig_test(test_S43_parts_are_views),
+        rig_test(test_S60_unbatched),
+        rig_test(test_T3_1_static_shapes),
+        rig_test(test_S150_the_end),
+        rig_test(test_S152_optionals),
+        rig_test(test_S183_empty_replicas),
+        rig_test(test_T4_7_values_from_function),
+        rig_test(test_S45_auto),
+        rig_test(test_R3_5_in_a_replica),
+    };
+    return rig_run(tests);
+}

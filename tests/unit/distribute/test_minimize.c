@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Training: the same losses on one device and on mirrored replicas, whatever their number. */
+
+#include "helpers.h"
+#include "training.h"
+
+#include <math.h>
+#include <string.h>
+
+static void train_on(int replicas, const char *optimizer, struct training *t)
+{
+    const char *devices[5] = {"CPU:0", "CPU:1", "CPU:2", "CPU:3"};
+    sheaf_error err = {0};
+    sheaf_strategy *s = NULL;
+    devices[replicas] = NULL;
+    const sheaf_strategy_options options = {.devices = devices};
+    rig_ok(sheaf_strategy_new(replicas == 1 ? "one" : "mirrored", NULL, &options, &s, &err), &err);
+    rig_ok(train(s, optimizer, t, &err), &err);
+    sheaf_strategy_free(s);
+}
+
+static void expect_close(const struct training *a, const struct training *b)
+{
+    for (int i = 0; i < TRAINING_STEPS; i++) {
+        if (fabs(a->losses[i] - b->losses[i]) <= 1e-6 * fabs(a->losses[i]))
+            continue;
+        fail_msg("step %d: loss %.9g, expected %.9g", i, b->losses[i], a->losses[i]);
+    }
+}
+
+static void compare(const char *optimizer)
+{
+    sheaf_error err = {0};
+    struct training one, again, many;
+    rig_ok(sheaf_devices_configure(4, &err), &err);
+    train_on(1, optimizer, &one);
+    assert_true(one.losses[TRAINING_STEPS - 1] < one.losses[0]);
+    train_on(1, optimizer, &again);
+    assert_memory_equal(&one, &again, sizeof(one)); /* a run repeats bit for bit */
+    for (int replicas = 2; replicas <= 4; replicas += 2) {
+        train_on(replicas, optimizer, &many);
+        expect_close(&one, &many);
+        train_on(replicas, optimizer, &again);
+        assert_memory_equal(&many, &again, sizeof(many));
+    }
+}
+
+static void test_sgd_over_replicas(void **state)
+{
+    (void)state;
+    compare("sgd");
+}
+
+static void test_momentum_over_replicas(void **state)
+{
+    (void)state;
+    compare("momentum");
+}
+
+static void test_adam_over_replicas(void **state)
+{
+    (void)state;
+    compare("adam");
+}
+
+static sheaf_status embedding_step(sheaf_replica *r, const sheaf_element *in, sheaf_element *out,
+                                   void *user)
+{
+    void **parts = user;
+    (void)out;
+    sheaf_tape *tape = sheaf_tape_start();
+    sheaf_tensor *rows = sheaf_embedding_lookup(parts[0], sheaf_element_get(in, NULL));
+    (void)r;
+    return sheaf_optimizer_minimize(parts[1], tape, sheaf_sum(rows));
+}
+
+/* Gradients of rows are gathered over replicas; a row that occurs twice gets both (R4.53, R12.4) */
+static void test_R4_53_rows(void **state)
+{
+    (void)state;
+    sheaf_error err = {0};
+    static const int64_t ids0[] = {0, 2}, ids1[] = {2};
+    sheaf_strategy *s = mirrored(2);
+    sheaf_variable *table = NULL;
+    SHEAF_SCOPE(s)
+    {
+        table =
+            sheaf_variable_init("t", SHEAF_FLOAT32, SHEAF_SHAPE(4, 2), sheaf_init_zeros(), NULL);
+    }
+    sheaf_optimizer *sgd = sheaf_sgd(&(sheaf_optimizer_options){.learning_rate = 1});
+    void *parts[] = {table, sgd};
+    sheaf_element *in[] = {sheaf_element_of(sheaf_tensor_new(SHEAF_INT64, SHEAF_SHAPE(2), ids0)),
+                           sheaf_element_of(sheaf_tensor_new(SHEAF_INT64, SHEAF_SHAPE(1), ids1))};
+    rig_ok(sheaf_run(s, embedding_step, parts, sheaf_values_per_replica(in, 2), NULL, &err), &err);
+    for (int i = 0; i < 2; i++)
+        assert_floats(sheaf_value(sheaf_variable_copy(table, i)), -1, -1, 0, 0, -2, -2, 0, 0);
+    assert_int_equal(sheaf_optimizer_iterations(sgd), 1);
+    sheaf_optimizer_free(sgd);
+    sheaf_variable_free(table);
+    sheaf_strategy_free(s);
+}
+
+/* Without any strategy */
+static void test_minimize_alone(void **state)
+{
+    (void)state;
+    sheaf_variable *x = sheaf_variable_new("x", sheaf_float(3), NULL);
+    sheaf_optimizer *sgd =
+        sheaf_sgd(&(sheaf_optimizer_options){.learning_rate = 0.5, .clipvalue = 4});
+    SHEAF_FRAME
+    {
+        sheaf_tape *tape = sheaf_tape_start();
+        assert_int_equal(sheaf_optimizer_minimize(sgd, tape, sheaf_square(sheaf_value(x))),
+                         SHEAF_OK);
+    }
+    assert_floats(sheaf_value(x), 1); /* gradient 6, clipped to 4 */
+    sheaf_optimizer_free(sgd);
+    sheaf_variable_free(x);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        rig_test(test_sgd_over_replicas),  rig_test(test_momentum_over_replicas),
+        rig_test(test_adam_over_replicas), rig_test(test_R4_53_rows),
+        rig_test(test_minimize_alone),
+    };
+    return rig_run(tests);
+}
