@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "base/trace.h"
 #include "base/wait.h"
 
 #include <string.h>
@@ -70,6 +71,13 @@ static sheaf_context *the_default(void)
 {
     sheaf__once(&default_once, make_default);
     return &default_context;
+}
+
+/* Nobody frees the process default, so what it owes to a file is written when the process ends. */
+__attribute__((destructor)) static void write_default_trace(void)
+{
+    if (atomic_load(&default_context.tracing))
+        sheaf__trace_write(&default_context, NULL);
 }
 
 sheaf_context *sheaf__context(void)

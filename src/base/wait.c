@@ -198,11 +198,15 @@ bool sheaf__token_cancel_with(struct sheaf__token *token, sheaf_status status, c
 
 sheaf_status sheaf__token_status(struct sheaf__token *token)
 {
+    if (token == SHEAF__NO_TOKEN)
+        return SHEAF_OK;
     return (sheaf_status)atomic_load(&resolve(token)->status);
 }
 
 sheaf_status sheaf__token_check(struct sheaf__token *token, sheaf_error *err)
 {
+    if (token == SHEAF__NO_TOKEN)
+        return SHEAF_OK;
     token = resolve(token);
     sheaf_status status = (sheaf_status)atomic_load(&token->status);
     if (status < 0 && err)
@@ -214,12 +218,14 @@ sheaf_status sheaf__token_check(struct sheaf__token *token, sheaf_error *err)
 
 void sheaf__token_on(struct sheaf__token *token, struct sheaf__token_callback *callback)
 {
+    callback->node = (struct sheaf__list_node){0};
+    if (token == SHEAF__NO_TOKEN)
+        return;
     token = resolve(token);
     struct tree *tree = &token->root->tree;
     struct sheaf__list due;
     sheaf__stop_watch();
     sheaf__list_init(&due);
-    callback->node = (struct sheaf__list_node){0};
     sheaf__mutex_lock(&tree->lock);
     if (atomic_load(&token->status) == 0) {
         sheaf__list_append(&token->callbacks, &callback->node);
@@ -246,6 +252,8 @@ static bool runs_elsewhere(struct tree *tree, const struct sheaf__token_callback
 
 void sheaf__token_off(struct sheaf__token *token, struct sheaf__token_callback *callback)
 {
+    if (token == SHEAF__NO_TOKEN)
+        return;
     struct tree *tree = &resolve(token)->root->tree;
     sheaf__mutex_lock(&tree->lock);
     sheaf__list_remove(&callback->node);
@@ -324,7 +332,5 @@ sheaf_status sheaf__wait_sleep(int64_t until, struct sheaf__token *token, sheaf_
     while (status == SHEAF_OK)
         status = sheaf__cond_wait(&cond, &mutex, &wait, NULL);
     sheaf__mutex_unlock(&mutex);
-    if (token != SHEAF__NO_TOKEN && sheaf__token_status(token) < 0)
-        return sheaf__token_check(token, err);
-    return SHEAF_OK;
+    return sheaf__token_check(token, err);
 }

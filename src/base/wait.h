@@ -52,7 +52,8 @@ struct sheaf__wait {
     struct sheaf__token *token; /* NULL: the current context's root; SHEAF__NO_TOKEN */
     const char *what;
 };
-/* For threads of the library that idle until close or free wakes them, and for teardown. */
+/* For threads of the library that idle until close or free wakes them, and for teardown. The calls above take it, too:
+ * never cancelled. */
 #define SHEAF__NO_TOKEN ((struct sheaf__token *)-1)
 
 /* Sleeps on `cond` with `mutex` held, which is released meanwhile. SHEAF_OK: woken, perhaps without

@@ -8,7 +8,10 @@
 #include "base/trace.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static void off_is_nothing(void **state)
 {
@@ -50,6 +53,35 @@ static void spans_are_written_with_the_context(void **state)
     sheaf__free(text);
 }
 
+/* The process default context is never freed: its trace is written when the process ends. */
+static void the_default_writes_at_exit(void **state)
+{
+    (void)state;
+    const char *path = rig_path("default.json");
+    int status = -1;
+    pid_t child = fork();
+    if (child == 0) {
+        /* This program again, as main() below knows by the variable. */
+        setenv("SHEAF_TRACE", path, 1);
+        execl("/proc/self/exe", "test_trace", "trace-at-exit", (char *)NULL);
+        _exit(127);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    char *text = NULL;
+    sheaf_error err = {0};
+    rig_ok(sheaf__file_read_all(path, 1 << 20, &text, NULL, &err), &err);
+    assert_non_null(strstr(text, "\"name\":\"only span\""));
+    sheaf__free(text);
+}
+
+static int trace_at_exit(void)
+{
+    struct sheaf__span span = sheaf__trace_start("only span");
+    sheaf__trace_end(&span);
+    return span.name ? 0 : 1;
+}
+
 static void opens_libraries(void **state)
 {
     (void)state;
@@ -73,11 +105,14 @@ static void opens_libraries(void **state)
               SHEAF_ERR_NOT_FOUND, "library for dense kernels not found: libsheaf-none.so.1");
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    if (argc > 1 && strcmp(argv[1], "trace-at-exit") == 0)
+        return trace_at_exit();
     const struct CMUnitTest tests[] = {
         rig_test(off_is_nothing),
         rig_test(spans_are_written_with_the_context),
+        rig_test(the_default_writes_at_exit),
         rig_test(opens_libraries),
     };
     return rig_run(tests);

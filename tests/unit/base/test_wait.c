@@ -73,6 +73,7 @@ static void cancelling_goes_down_and_keeps_the_first(void **state)
     struct sheaf__token *late = sheaf__token_new(closure);
     rig_fails(sheaf__token_check(late, &err), &err, SHEAF_ERR_ABORTED, "one");
     assert_int_equal(sheaf__token_status(NULL), SHEAF_OK);
+    assert_int_equal(sheaf__token_check(SHEAF__NO_TOKEN, &err), SHEAF_OK);
     /* A child keeps its parents. */
     sheaf__token_unref(server);
     sheaf__token_unref(step);
