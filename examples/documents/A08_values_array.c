@@ -8,8 +8,8 @@ static sheaf_status value_fn(const sheaf_value_context *context, sheaf_element *
 {
     static const double array_value[] = {3, 2, 1};
     (void)user;
-    return sheaf_element_put(out, "",
-                             sheaf_plain(sheaf_double(array_value[context->replica_id_in_sync_group])));
+    return sheaf_element_put(
+        out, "", sheaf_plain(sheaf_double(array_value[context->replica_id_in_sync_group])));
 }
 
 int main(int argc, char **argv)

@@ -20,7 +20,7 @@ int main(int argc, char **argv)
     const int replicas = sheaf_strategy_num_replicas(strategy);
     for (int i = 0; i < replicas && i < MOST; i++)
         SHEAF_DEVICE(sheaf_strategy_worker_device(strategy, i))
-        multiple_values[i] = sheaf_fill(SHEAF_FLOAT32, SHEAF_SCALAR, 1);
+    multiple_values[i] = sheaf_fill(SHEAF_FLOAT32, SHEAF_SCALAR, 1);
     must(sheaf_distribute_values_from_function(strategy, value_fn, multiple_values, &values, &err));
     for (int i = 0; i < replicas; i++) {
         const sheaf_tensor *component = sheaf_values_get(values, i, NULL);

@@ -26,7 +26,8 @@ static sheaf_values *distributed(sheaf_strategy *s, struct numbers numbers)
     return values;
 }
 
-static sheaf_status mean_fn(sheaf_replica *r, const sheaf_element *in, sheaf_element *out, void *user)
+static sheaf_status mean_fn(sheaf_replica *r, const sheaf_element *in, sheaf_element *out,
+                            void *user)
 {
     (void)r;
     (void)user;

@@ -4,7 +4,8 @@
 
 #include "document.h"
 
-static sheaf_status replica_fn(sheaf_replica *r, const sheaf_element *in, sheaf_element *out, void *user)
+static sheaf_status replica_fn(sheaf_replica *r, const sheaf_element *in, sheaf_element *out,
+                               void *user)
 {
     (void)r;
     (void)user;

@@ -10,7 +10,8 @@ static sheaf_status value_fn(const sheaf_value_context *context, sheaf_element *
     return sheaf_element_put(out, "", sheaf_plain(sheaf_int(context->num_replicas_in_sync)));
 }
 
-static sheaf_status replica_fn(sheaf_replica *r, const sheaf_element *in, sheaf_element *out, void *user)
+static sheaf_status replica_fn(sheaf_replica *r, const sheaf_element *in, sheaf_element *out,
+                               void *user)
 {
     (void)r;
     (void)user;

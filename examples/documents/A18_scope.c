@@ -8,7 +8,10 @@ int main(int argc, char **argv)
 {
     sheaf_strategy *strategy = mirrored(argument(argc, argv, 1, 1));
     sheaf_variable *mirrored_variable = NULL;
-    SHEAF_SCOPE(strategy) { mirrored_variable = sheaf_variable_new(NULL, sheaf_float(1), NULL); }
+    SHEAF_SCOPE(strategy)
+    {
+        mirrored_variable = sheaf_variable_new(NULL, sheaf_float(1), NULL);
+    }
     printf("%s\n", sheaf_variable_str(mirrored_variable));
 
     sheaf_variable *regular_variable = sheaf_variable_new(NULL, sheaf_float(1), NULL);

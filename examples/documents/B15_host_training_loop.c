@@ -4,13 +4,15 @@
 
 #include "document.h"
 
-static sheaf_status step_fn(sheaf_replica *r, const sheaf_element *in, sheaf_element *out, void *user)
+static sheaf_status step_fn(sheaf_replica *r, const sheaf_element *in, sheaf_element *out,
+                            void *user)
 {
     sheaf_variable *steps = user;
     (void)r;
     (void)out;
     /* 1 for each element of this replica's part */
-    return sheaf_assign_add(steps, sheaf_int((int)sheaf_tensor_elements(sheaf_element_get(in, NULL))), NULL);
+    return sheaf_assign_add(
+        steps, sheaf_int((int)sheaf_tensor_elements(sheaf_element_get(in, NULL))), NULL);
 }
 
 /* Five steps, or as many as there are before the end. */
@@ -49,7 +51,10 @@ int main(int argc, char **argv)
 
     sheaf_variable *steps = NULL;
     const sheaf_variable_options first = {.aggregation = SHEAF_AGGREGATION_ONLY_FIRST_REPLICA};
-    SHEAF_SCOPE(s) { steps = sheaf_variable_new(NULL, sheaf_int(0), &first); }
+    SHEAF_SCOPE(s)
+    {
+        steps = sheaf_variable_new(NULL, sheaf_int(0), &first);
+    }
     it = sheaf_iterate(dist_dataset);
     must(train_fn(s, it, steps));
     printf("first call: %lld steps\n", (long long)sheaf_tensor_integer(sheaf_value(steps), 0));

@@ -5,8 +5,8 @@
 #include "document.h"
 #include <glob.h>
 
-static sheaf_status all_in_one(sheaf_shardable *const *tensors, size_t count, sheaf_shard_plan *plan,
-                               void *user)
+static sheaf_status all_in_one(sheaf_shardable *const *tensors, size_t count,
+                               sheaf_shard_plan *plan, void *user)
 {
     (void)user;
     for (size_t i = 0; i < count; i++) {
@@ -54,19 +54,23 @@ int main(void)
     static const float ws[] = {1, 2, 3, 4, 5, 6}, bs[] = {0.5, -0.5, 0.25};
     static const sheaf_sharding_callback policy = {
         .assign = all_in_one, .description = "Place all tensors in a single shard."};
-    sheaf_variable *w = sheaf_variable_new("w", sheaf_tensor_new(SHEAF_FLOAT32, SHEAF_SHAPE(2, 3), ws), NULL);
-    sheaf_variable *b = sheaf_variable_new("b", sheaf_tensor_new(SHEAF_FLOAT32, SHEAF_SHAPE(3), bs), NULL);
+    sheaf_variable *w =
+        sheaf_variable_new("w", sheaf_tensor_new(SHEAF_FLOAT32, SHEAF_SHAPE(2, 3), ws), NULL);
+    sheaf_variable *b =
+        sheaf_variable_new("b", sheaf_tensor_new(SHEAF_FLOAT32, SHEAF_SHAPE(3), bs), NULL);
     sheaf_variable *step = sheaf_variable_new("step", sheaf_long(7), NULL);
     sheaf_variable *const all[] = {w, b, step};
     sheaf_checkpoint *ckpt = sheaf_checkpoint_new();
     sheaf_checkpoint_add_variables(ckpt, all, 3);
     const char *path;
-    must(sheaf_checkpoint_save(ckpt, "path", &(sheaf_checkpoint_options){.sharding = &policy}, &path, &err));
+    must(sheaf_checkpoint_save(ckpt, "path", &(sheaf_checkpoint_options){.sharding = &policy},
+                               &path, &err));
     printf("%s\n", path);
     print_files();
     print_variables(path);
     for (int i = 0; i < 3; i++)
-        must(sheaf_assign(all[i], sheaf_zeros(sheaf_variable_dtype(all[i]), sheaf_variable_shape(all[i])), &err));
+        must(sheaf_assign(
+            all[i], sheaf_zeros(sheaf_variable_dtype(all[i]), sheaf_variable_shape(all[i])), &err));
     must(sheaf_checkpoint_restore(ckpt, path, &err));
     printf("%s %s %s\n", sheaf_list_str(sheaf_value(w)), sheaf_list_str(sheaf_value(b)),
            sheaf_list_str(sheaf_value(step)));
@@ -74,8 +78,8 @@ int main(void)
 
     /* Python hands over an object of another type here; in C that is a callback without its parts */
     const sheaf_sharding_callback no_function = {.description = "all in one"}, nothing = {0};
-    sheaf_status status =
-        sheaf_checkpoint_save(ckpt, "path", &(sheaf_checkpoint_options){.sharding = &no_function}, NULL, &err);
+    sheaf_status status = sheaf_checkpoint_save(
+        ckpt, "path", &(sheaf_checkpoint_options){.sharding = &no_function}, NULL, &err);
     printf("wrong type: %s\n", status < 0 ? "refused" : "accepted");
     status = sheaf_sharding_callback_check(&nothing, &err);
     printf("no function, no description: %s\n", status < 0 ? "refused" : "accepted");
