@@ -11,10 +11,10 @@ SHEAF_BEGIN_DECLS
 
 /** A logical device. */
 typedef struct sheaf_device {
-    char name[24];      /**< "/device:CPU:0" */
-    char type[8];       /**< "CPU" */
-    int32_t index;      /**< number within its type */
-    int32_t threads;    /**< threads an operation on it may use */
+    char name[24];   /**< "/device:CPU:0" */
+    char type[8];    /**< "CPU" */
+    int32_t index;   /**< number within its type */
+    int32_t threads; /**< threads an operation on it may use */
 } sheaf_device;
 
 /** Splits the physical CPU of the current context into `count` logical devices, as set_logical_device_configuration
@@ -32,9 +32,9 @@ SHEAF_API sheaf_status sheaf_devices_get(int i, sheaf_device *device);
 /** Runs the block's operations on device `name` ("CPU:1"): `SHEAF_DEVICE("CPU:1") { … }`. Inside a strategy's scope it
  *  decides where operations run, never where variables live (S13). An unknown name fails the first operation;
  *  NULL leaves the devices of the blocks around it. */
-#define SHEAF_DEVICE(name)                                                                         \
-    for (sheaf_device_scope SHEAF_BLOCK_NAME(sheaf_device_)                                        \
-         __attribute__((cleanup(sheaf_device_scope_leave))) = {0};                                 \
+#define SHEAF_DEVICE(name)                                             \
+    for (sheaf_device_scope SHEAF_BLOCK_NAME(sheaf_device_)            \
+             __attribute__((cleanup(sheaf_device_scope_leave))) = {0}; \
          sheaf_device_scope_enter(&SHEAF_BLOCK_NAME(sheaf_device_), (name));)
 
 /** State of SHEAF_DEVICE. */

@@ -72,8 +72,8 @@ typedef struct sheaf_shape {
 } sheaf_shape;
 
 /** A shape from its sizes: SHEAF_SHAPE(4, 1); SHEAF_SCALAR for none. */
-#define SHEAF_SHAPE(...)                                                                           \
-    sheaf_shape_of((int)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)),                \
+#define SHEAF_SHAPE(...)                                                            \
+    sheaf_shape_of((int)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), \
                    (const int64_t[]){__VA_ARGS__})
 #define SHEAF_SCALAR sheaf_shape_of(0, NULL)
 

@@ -49,7 +49,7 @@ static void without_point(const char *text, char *out, size_t size)
         exponent -= fraction;
     }
     if (*text == 'e')
-        exponent += atoi(text + 1);
+        exponent += (int)strtol(text + 1, NULL, 10);
     snprintf(out + n, size - n, "e%d", exponent);
 }
 
@@ -103,7 +103,7 @@ struct sheaf__decimal sheaf__decimal_shortest(double value, sheaf_dtype dtype)
         for (; *c != 'e'; c++)
             if (*c != '.')
                 nearest = nearest * 10 + (uint64_t)(*c - '0');
-        int exponent = atoi(c + 1) - precision;
+        int exponent = (int)strtol(c + 1, NULL, 10) - precision;
         /* At a power of two the numbers below lie closer: the nearest decimal may be one of them
          * while its upper neighbour still reads back. */
         for (uint64_t number = nearest; number <= nearest + 1; number++)

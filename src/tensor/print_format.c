@@ -8,6 +8,7 @@
 #include "tensor/shape.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,19 +63,15 @@ static void positional(double value, sheaf_dtype dtype, struct parts *out)
         drop_zeros(out->fraction);
         return;
     }
-    char *to = out->whole;
-    if (signbit(value))
-        *to++ = '-';
+    const char *sign = signbit(value) ? "-" : "";
     int whole = d.exponent + 1;
     if (whole > 0) {
-        memcpy(to, d.digits, (size_t)whole);
-        to[whole] = '\0';
-        strcpy(out->fraction, d.digits + whole);
-        return;
+        snprintf(out->whole, sizeof(out->whole), "%s%.*s", sign, whole, d.digits);
+        snprintf(out->fraction, sizeof(out->fraction), "%s", d.digits + whole);
+    } else {
+        snprintf(out->whole, sizeof(out->whole), "%s0", sign);
+        snprintf(out->fraction, sizeof(out->fraction), "%.*s%s", -whole, "00000000", d.digits);
     }
-    strcpy(to, "0");
-    memset(out->fraction, '0', (size_t)-whole);
-    strcpy(out->fraction - whole, d.digits);
 }
 
 /* Digits after the point and digits of the exponent that a number needs in scientific form (P3.5).
@@ -88,7 +85,7 @@ static void measure_scientific(double value, sheaf_dtype dtype, int *decimals, i
         char text[64];
         struct parts parts;
         sheaf__decimal_format(text, sizeof(text), 'e', PRECISION, value);
-        power = atoi(split(text, &parts));
+        power = (int)strtol(split(text, &parts), NULL, 10);
         drop_zeros(parts.fraction);
         *decimals = (int)strlen(parts.fraction);
     }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tensors of every layout, and variables. */
+#include "tensor/decimal.h"
 #include "tensor/frame.h"
 #include "tensor/kernel.h"
 #include "tensor/print_array.h"
@@ -89,7 +90,9 @@ struct list {
 static void ragged_element(struct sheaf__str *out, sheaf_dtype dtype, const void *element)
 {
     if (sheaf__dtype_is_float(dtype)) {
-        sheaf__str_printf(out, "%f", sheaf__kernel_number(element, dtype, 0));
+        char text[400];
+        sheaf__decimal_format(text, sizeof(text), 'f', 6, sheaf__kernel_number(element, dtype, 0));
+        sheaf__str_add(out, text);
         return;
     }
     if (dtype != SHEAF_STRING) {
