@@ -218,6 +218,7 @@ int sheaf__ckpt_main(int argc, char **argv)
         {"show", show_main, "print tensors"},
         {"verify", verify_main, "check every byte"},
     };
-    return sheaf__commands_dispatch(
-        "sheaf ckpt", "Looks into checkpoints, TensorFlow's and sheaf's.", COMMANDS, 3, argc, argv);
+    static const struct sheaf__command_set SET = {
+        "sheaf ckpt", "Looks into checkpoints, TensorFlow's and sheaf's.", COMMANDS, 3, NULL};
+    return sheaf__commands_dispatch(&SET, argc, argv);
 }

@@ -10,16 +10,20 @@ int sheaf__records_main(int argc, char **argv);
 int sheaf__ckpt_main(int argc, char **argv);
 int sheaf__bench_main(int argc, char **argv);
 
-/* A command of commands, for those that have a second word. */
 struct sheaf__command {
     const char *name;
     int (*main)(int argc, char **argv);
     const char *summary;
 };
-/* Runs the command that argv[1] names, or answers --help and --version. `title` is what stands
- * before it: "sheaf", "sheaf records". */
-int sheaf__commands_dispatch(const char *title, const char *summary,
-                             const struct sheaf__command *commands, int count, int argc,
-                             char **argv);
+/* A command that is known by a second word. */
+struct sheaf__command_set {
+    const char *title; /* what stands before the word: "sheaf", "sheaf records" */
+    const char *summary;
+    const struct sheaf__command *commands;
+    int count;
+    void (*print_more)(void); /* at the end of --help, or NULL */
+};
+/* Runs the command that argv[1] names, or answers --help and --version. */
+int sheaf__commands_dispatch(const struct sheaf__command_set *set, int argc, char **argv);
 
 #endif

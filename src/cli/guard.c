@@ -81,12 +81,12 @@ static void tell(const struct sheaf__guard *guard, pid_t message)
     (void)done;
 }
 
-void sheaf__guard_add(struct sheaf__guard *guard, pid_t group)
+void sheaf__guard_add(const struct sheaf__guard *guard, pid_t group)
 {
     tell(guard, group);
 }
 
-void sheaf__guard_remove(struct sheaf__guard *guard, pid_t group)
+void sheaf__guard_remove(const struct sheaf__guard *guard, pid_t group)
 {
     tell(guard, -group);
 }

@@ -15,8 +15,8 @@ struct sheaf__guard {
 /* Before any task is started. `file` is removed in the end. Returns 0 or an errno value. */
 int sheaf__guard_start(struct sheaf__guard *guard, const char *file);
 /* The process group is guarded from now on, or no more. */
-void sheaf__guard_add(struct sheaf__guard *guard, pid_t group);
-void sheaf__guard_remove(struct sheaf__guard *guard, pid_t group);
+void sheaf__guard_add(const struct sheaf__guard *guard, pid_t group);
+void sheaf__guard_remove(const struct sheaf__guard *guard, pid_t group);
 /* Kills what is left of all groups and ends the guard. */
 void sheaf__guard_finish(struct sheaf__guard *guard);
 

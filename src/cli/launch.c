@@ -164,14 +164,17 @@ static int start_tasks(struct sheaf__launch *l)
     snprintf(run_id, sizeof(run_id), "SHEAF_RUN_ID=%s", l->secret.run_id);
     snprintf(threads, sizeof(threads), "SHEAF_THREADS=%lld", (long long)l->plan->threads);
     const struct sheaf__launch_common common = {
-        l->plan->program, {file, run_id, l->plan->threads ? threads : NULL, NULL}};
+        .program = l->plan->program,
+        .variables = {file, run_id, l->plan->threads ? threads : NULL},
+        .guard = &l->guard,
+        .mask = &l->mask,
+    };
     for (int i = 0; i < l->count; i++) {
-        int code = sheaf__task_start(&l->tasks[i], &common, &l->mask);
+        int code = sheaf__task_start(&l->tasks[i], &common);
         if (code) {
             failed(code, "start", l->plan->program[0]);
             return code == ENOENT ? SHEAF__EXIT_NOT_FOUND : SHEAF__EXIT_NOT_EXECUTABLE;
         }
-        sheaf__guard_add(&l->guard, l->tasks[i].pid);
     }
     return 0;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/commands.h"
 
+#include <sheaf/context.h>
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,10 +14,25 @@ static const struct sheaf__command COMMANDS[] = {
     {"bench", sheaf__bench_main, "measure this machine"},
 };
 
+/* The variables that every program with the library understands. */
+static void print_environment(void)
+{
+    const sheaf_config_entry *e;
+    puts("\nenvironment:");
+    for (size_t i = 0; (e = sheaf_config_get(i)); i++) {
+        printf("  %-20s %s", e->name, e->help);
+        if (*e->default_text)
+            printf(" (%s)", e->default_text);
+        putchar('\n');
+    }
+}
+
 int main(int argc, char **argv)
 {
-    int code = sheaf__commands_dispatch("sheaf", "Distributed training for C programs.", COMMANDS,
-                                        sizeof(COMMANDS) / sizeof(COMMANDS[0]), argc, argv);
+    static const struct sheaf__command_set SET = {"sheaf", "Distributed training for C programs.",
+                                                  COMMANDS, sizeof(COMMANDS) / sizeof(COMMANDS[0]),
+                                                  print_environment};
+    int code = sheaf__commands_dispatch(&SET, argc, argv);
     /* What was printed may still be in memory: a full disk must not look like success. */
     if (fflush(stdout) != 0 && code == 0) {
         fprintf(stderr, "sheaf: cannot write to standard output: %s\n", strerror(errno));

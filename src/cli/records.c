@@ -267,6 +267,7 @@ int sheaf__records_main(int argc, char **argv)
         {"count", count_main, "count records and bytes"},
         {"verify", verify_main, "check every checksum"},
     };
-    return sheaf__commands_dispatch("sheaf records", "Looks into TFRecord files.", COMMANDS, 3,
-                                    argc, argv);
+    static const struct sheaf__command_set SET = {"sheaf records", "Looks into TFRecord files.",
+                                                  COMMANDS, 3, NULL};
+    return sheaf__commands_dispatch(&SET, argc, argv);
 }

@@ -81,15 +81,17 @@ static int open_pipes(struct pipes *p)
 /* In the child: never returns. Only system calls before exec. */
 static void __attribute__((noreturn))
 become(const struct sheaf__launch_common *common, const char **environment, const struct pipes *p,
-       const void *mask, pid_t launcher)
+       pid_t launcher)
 {
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC), code;
     setpgid(0, 0);
+    /* Here and not in the launcher: nothing of the program's may run unguarded. */
+    sheaf__guard_add(common->guard, getpid());
     /* The launcher may have died before it was asked to take us along. */
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != launcher)
         _exit(127);
     if (null >= 0 && dup2(null, 0) == 0 && dup2(p->out[1], 1) == 1 && dup2(p->err[1], 2) == 2) {
-        sigprocmask(SIG_SETMASK, mask, NULL);
+        sigprocmask(SIG_SETMASK, common->mask, NULL);
         execvpe(common->program[0], common->program, (char *const *)(uintptr_t)environment);
     }
     code = errno;
@@ -108,8 +110,7 @@ static int read_failure(int fd)
     return got == (ssize_t)sizeof(code) ? code : 0;
 }
 
-int sheaf__task_start(struct sheaf__launched *task, const struct sheaf__launch_common *common,
-                      const void *mask)
+int sheaf__task_start(struct sheaf__launched *task, const struct sheaf__launch_common *common)
 {
     struct pipes p;
     pid_t launcher = getpid();
@@ -123,7 +124,7 @@ int sheaf__task_start(struct sheaf__launched *task, const struct sheaf__launch_c
     }
     pid_t pid = fork();
     if (pid == 0)
-        become(common, environment, &p, mask, launcher);
+        become(common, environment, &p, launcher);
     code = pid < 0 ? errno : 0;
     free(environment);
     if (code) {
@@ -135,6 +136,7 @@ int sheaf__task_start(struct sheaf__launched *task, const struct sheaf__launch_c
     p.failure[1] = -1;
     code = read_failure(p.failure[0]);
     if (code) {
+        sheaf__guard_remove(common->guard, pid);
         waitpid(pid, NULL, 0);
         close_pipes(&p);
         return code;

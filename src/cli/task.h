@@ -4,8 +4,10 @@
 
 /* One task of a launched cluster: its place, its process, its output. */
 
+#include "cli/guard.h"
 #include "cli/relay.h"
 
+#include <signal.h>
 #include <sys/types.h>
 
 enum sheaf__role {
@@ -38,13 +40,13 @@ struct sheaf__launched {
 struct sheaf__launch_common {
     char *const *program;     /* argv of the program, NULL-terminated */
     const char *variables[4]; /* "NAME=value" beside TF_CONFIG, NULL-terminated */
+    const struct sheaf__guard *guard;
+    const sigset_t *mask; /* signals as the launcher's caller had them */
 };
 
-/* Starts the process: a group of its own that dies with the launcher, standard input empty, output
- * piped to the relays, signals as the launcher's caller had them (`mask`). Returns 0, or the errno
- * value of what failed, exec included. */
-int sheaf__task_start(struct sheaf__launched *task, const struct sheaf__launch_common *common,
-                      const void *mask);
+/* Starts the process: a guarded group of its own that dies with the launcher, standard input empty,
+ * output piped to the relays. Returns 0, or the errno value of what failed, exec included. */
+int sheaf__task_start(struct sheaf__launched *task, const struct sheaf__launch_common *common);
 
 /* Sends a signal to its group, if it runs. */
 void sheaf__task_signal(const struct sheaf__launched *task, int signal);
