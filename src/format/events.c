@@ -146,7 +146,9 @@ sheaf_status sheaf_event_scalar(sheaf_event_writer *w, const char *tag, int64_t 
     sheaf__buf_clear(&w->value);
     put_scalar(&w->value, tag, (float)value);
     SHEAF__TRY(sheaf__buf_check(&w->value, "an event", err));
-    sheaf__wire_put_double(&w->event, EVENT_WALL_TIME, (double)sheaf__clock_wall() / SHEAF__S);
+    /* From microseconds, as TensorFlow does: a double holds them exactly. */
+    double wall = (double)(sheaf__clock_wall() / SHEAF__US) / 1e6;
+    sheaf__wire_put_double(&w->event, EVENT_WALL_TIME, wall);
     if (step)
         sheaf__wire_put_varint(&w->event, EVENT_STEP, (uint64_t)step);
     sheaf__wire_put_tag(&w->event, EVENT_SUMMARY, SHEAF__WIRE_BYTES);
