@@ -161,6 +161,7 @@ void sheaf__replicas_free(struct sheaf__replicas *all)
     for (int i = 0; i < all->count && all->slots; i++)
         sheaf__thread_join(all->slots[i].thread, SHEAF__NO_DEADLINE, NULL);
     sheaf__meet_destroy(&all->meet);
+    sheaf__token_unref(all->token);
     sheaf__free(all->slots);
     sheaf__free(all);
 }
@@ -238,15 +239,22 @@ static sheaf_status collect(struct sheaf__replicas *all, const struct sheaf__job
     return status;
 }
 
+/* A token for the step: the last step's, unless that was cancelled. */
+static sheaf_status ready_token(struct sheaf__replicas *all, sheaf_error *err)
+{
+    if (all->token && sheaf__token_status(all->token) >= 0)
+        return SHEAF_OK;
+    sheaf__token_unref(all->token);
+    all->token = sheaf__token_new(NULL);
+    return all->token ? SHEAF_OK : sheaf__no_memory(err, "a step");
+}
+
 sheaf_status sheaf__replicas_run(sheaf_strategy *s, const struct sheaf__job *job, sheaf_error *err)
 {
     struct sheaf__replicas *all;
     SHEAF__TRY(sheaf__replicas_of(s, &all, err));
-    all->token = sheaf__token_new(NULL);
-    if (!all->token)
-        return sheaf__no_memory(err, "a step");
+    SHEAF__TRY(ready_token(all, err));
     all->job = job;
-    all->deadline = sheaf__clock_after(s->deadline_ns);
     sheaf__meet_reset(&all->meet);
     sheaf__sync_reset(s);
     if (all->count > 1)
@@ -255,10 +263,7 @@ sheaf_status sheaf__replicas_run(sheaf_strategy *s, const struct sheaf__job *job
     if (all->count > 1)
         await_replicas(all);
     all->job = NULL;
-    sheaf_status status = collect(all, job, err);
-    sheaf__token_unref(all->token);
-    all->token = NULL;
-    return status;
+    return collect(all, job, err);
 }
 
 /* What a replica sees. */

@@ -28,9 +28,8 @@ struct sheaf__job {
 struct sheaf__replicas {
     int count;
     struct sheaf__meet meet;
-    struct sheaf__token *token;   /* of the step that runs */
+    struct sheaf__token *token;   /* of the step that runs, else of the next */
     const struct sheaf__job *job; /* the step that runs */
-    int64_t deadline;             /* of its waits */
     struct replica_slot *slots;
     struct sheaf__mutex mutex;
     struct sheaf__cond changed;

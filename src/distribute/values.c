@@ -3,17 +3,22 @@
 #include "distribute/values.h"
 
 #include "base/error.h"
-#include "base/mem.h"
 #include "tensor/frame.h"
+#include "tensor/heap.h"
 
 #include <string.h>
+
+static size_t size_of(int count)
+{
+    return sizeof(sheaf_values) + (size_t)count * sizeof(sheaf_element *);
+}
 
 static void values_destroy(void *object)
 {
     sheaf_values *v = object;
     for (int i = 0; i < v->count; i++)
         sheaf_element_free(v->components[i]);
-    sheaf__free(v);
+    sheaf__heap_free(v->heap, v, size_of(v->count));
 }
 
 static const struct sheaf__class values_class = {"values", values_destroy};
@@ -21,11 +26,14 @@ static const struct sheaf__class values_class = {"values", values_destroy};
 sheaf_values *sheaf__values_new(sheaf_element *const *components, int count, bool per_replica,
                                 sheaf_error *err)
 {
-    sheaf_values *v = sheaf__calloc(1, sizeof(*v) + (size_t)count * sizeof(v->components[0]));
+    struct sheaf__heap *heap = sheaf__heap_current(err);
+    sheaf_values *v = heap ? sheaf__heap_alloc(heap, size_of(count)) : NULL;
     if (!v) {
         sheaf__no_memory(err, "distributed values");
         return NULL;
     }
+    v->heap = heap;
+    v->shared = 0;
     sheaf__object_init(&v->object, &values_class);
     v->count = count;
     v->per_replica = per_replica;

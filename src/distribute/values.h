@@ -11,6 +11,7 @@
 
 struct sheaf_values {
     struct sheaf__object object; /* counted; immutable once made */
+    struct sheaf__heap *heap;    /* where it came from */
     int count;                   /* components */
     bool per_replica;            /* false: one plain element, whatever the number of replicas */
     uint64_t shared;  /* per replica: bit i says that field i is one value for all (R4.17) */

@@ -89,19 +89,19 @@ sheaf_status sheaf__ps_call(struct sheaf__ps_client *client, int i, uint32_t kin
 
 /* Pulling. With the lock held. */
 
-/* New values of the variables that `wanted` names, one message to each server. */
-static sheaf_status pull(struct sheaf__ps_client *client,
-                         struct sheaf__ps_variable_ref *const *wanted, size_t count,
-                         sheaf_error *err)
+/* New values of the variables in client->wanted, one message to each server. */
+static sheaf_status pull(struct sheaf__ps_client *client, size_t count, sheaf_error *err)
 {
-    struct sheaf__part *into = sheaf__calloc(count + 1, sizeof(*into));
-    sheaf_status status = into ? SHEAF_OK : sheaf__no_memory(err, "a pull");
+    sheaf_status status = SHEAF_OK;
+    struct sheaf__ps_variable_ref *const *wanted = client->wanted;
+    if (!sheaf__array_reserve((void **)&client->into, &client->into_capacity, count,
+                              sizeof(*client->into)))
+        return sheaf__no_memory(err, "a pull");
     for (size_t i = 0; i < count && status >= 0; i++) {
         sheaf__unref(wanted[i]->next);
         wanted[i]->next =
             sheaf__tensor_new(wanted[i]->base.dtype, wanted[i]->base.shape, NULL, err);
-        if (!wanted[i]->next)
-            status = SHEAF_ERR_RESOURCE_EXHAUSTED;
+        status = wanted[i]->next ? SHEAF_OK : SHEAF_ERR_RESOURCE_EXHAUSTED;
     }
     size_t used = 0;
     for (int s = 0; s < client->server_count && status >= 0; s++) {
@@ -111,15 +111,23 @@ static sheaf_status pull(struct sheaf__ps_client *client,
             if (wanted[i]->server != s)
                 continue;
             sheaf__buf_fixed32(&r->meta, wanted[i]->number);
-            into[used++] = (struct sheaf__part){sheaf__tensor_out(wanted[i]->next),
-                                                sheaf__tensor_size(wanted[i]->next)};
+            client->into[used++] = (struct sheaf__part){sheaf__tensor_out(wanted[i]->next),
+                                                        sheaf__tensor_size(wanted[i]->next)};
         }
         if (used > first)
-            sheaf__ps_start(client, s, SHEAF__PS_PULL, into + first, used - first);
+            sheaf__ps_start(client, s, SHEAF__PS_PULL, client->into + first, used - first);
     }
     sheaf_status over = sheaf__ps_finish_all(client, status < 0 ? NULL : err);
-    sheaf__free(into);
     return status < 0 ? status : over;
+}
+
+static bool want(struct sheaf__ps_client *client, size_t count, struct sheaf__ps_variable_ref *v)
+{
+    if (!sheaf__array_reserve((void **)&client->wanted, &client->wanted_capacity, count + 1,
+                              sizeof(*client->wanted)))
+        return false;
+    client->wanted[count] = v;
+    return true;
 }
 
 /* What a pull brought becomes the step's value. */
@@ -138,7 +146,7 @@ sheaf_tensor *sheaf__ps_read(struct sheaf__ps_client *client, struct sheaf__ps_v
     sheaf_status status = SHEAF_OK;
     sheaf__mutex_lock(&client->lock);
     if (!client->in_step || v->step != client->step) {
-        status = pull(client, &v, 1, &err);
+        status = want(client, 0, v) ? pull(client, 1, &err) : sheaf__no_memory(&err, "a pull");
         if (status >= 0)
             take(client, v);
     }
@@ -153,23 +161,19 @@ sheaf_tensor *sheaf__ps_read(struct sheaf__ps_client *client, struct sheaf__ps_v
 sheaf_status sheaf__ps_step_begin(struct sheaf__ps_client *client, sheaf_error *err)
 {
     sheaf_status status = SHEAF_OK;
-    sheaf__mutex_lock(&client->lock);
-    struct sheaf__ps_variable_ref **wanted = sheaf__alloc_array(client->count + 1, sizeof(*wanted));
     size_t count = 0;
-    for (size_t i = 0; wanted && i < client->count; i++)
-        if (client->variables[i] && client->step > 0 && client->variables[i]->read == client->step)
-            wanted[count++] = client->variables[i];
+    sheaf__mutex_lock(&client->lock);
+    for (size_t i = 0; i < client->count && status >= 0; i++) {
+        struct sheaf__ps_variable_ref *v = client->variables[i];
+        if (v && client->step > 0 && v->read == client->step)
+            status = want(client, count++, v) ? SHEAF_OK : sheaf__no_memory(err, "a step");
+    }
     client->step++;
-    client->in_step = true;
-    if (!wanted)
-        status = sheaf__no_memory(err, "a step");
-    else if (count > 0)
-        status = pull(client, wanted, count, err);
+    if (count > 0 && status >= 0)
+        status = pull(client, count, err);
     for (size_t i = 0; i < count && status >= 0; i++)
-        take(client, wanted[i]);
-    if (status < 0)
-        client->in_step = false;
-    sheaf__free(wanted);
+        take(client, client->wanted[i]);
+    client->in_step = status >= 0;
     sheaf__mutex_unlock(&client->lock);
     return status;
 }
@@ -371,6 +375,8 @@ void sheaf__ps_client_free(struct sheaf__ps_client *client)
     sheaf__free(client->variables);
     sheaf__free(client->hypers);
     sheaf__free(client->queue);
+    sheaf__free(client->wanted);
+    sheaf__free(client->into);
     sheaf_cluster_free(client->cluster);
     sheaf__free(client);
 }

@@ -55,6 +55,9 @@ struct sheaf__ps_client {
     bool in_step;
     struct sheaf__hyper *hypers;
     size_t hyper_count, hyper_capacity;
+    struct sheaf__ps_variable_ref **wanted; /* of the pull that is under way */
+    struct sheaf__part *into;               /* where its values go */
+    size_t wanted_capacity, into_capacity;
     struct sheaf__ps_queued *queue;
     size_t queue_count, queue_capacity;
     bool done;           /* said so to the servers */
