@@ -306,8 +306,10 @@ sheaf_status sheaf__interleave_crew_next(struct sheaf__interleave_crew *crew, si
         status = step(crew, want - (rows->count - before), rows, err);
         if (status == SHEAF_PENDING && rows->count > before)
             break;
-        if (status == SHEAF_PENDING)
+        if (status == SHEAF_PENDING) {
+            sheaf__cond_broadcast(&crew->changed); /* slots were filled or emptied meanwhile */
             status = sheaf__cond_wait(&crew->changed, &crew->lock, &wait, err);
+        }
         if (status != SHEAF_OK)
             break;
     }

@@ -110,8 +110,7 @@ static inline json_t *shape_json(sheaf_shape shape)
 {
     json_t *list = json_array();
     for (int i = 0; i < shape.rank; i++)
-        json_array_append_new(list, shape.dims[i] < 0 ? json_null()
-                                                      : json_integer(shape.dims[i]));
+        json_array_append_new(list, shape.dims[i] < 0 ? json_null() : json_integer(shape.dims[i]));
     return list;
 }
 
@@ -177,18 +176,18 @@ static inline void assert_json_at(json_t *found, const json_t *expected, const c
     assert_json_at((found), (expected), (what), __FILE__, __LINE__)
 
 /* A fresh iteration of `d` (borrowed) gives these elements. */
-#define assert_elements(d, text)                                              \
-    do {                                                                      \
-        json_t *expected_here = literal(text);                                \
-        assert_json_at(elements(d), expected_here, #d, __FILE__, __LINE__);   \
-        json_decref(expected_here);                                           \
+#define assert_elements(d, text)                                            \
+    do {                                                                    \
+        json_t *expected_here = literal(text);                              \
+        assert_json_at(elements(d), expected_here, #d, __FILE__, __LINE__); \
+        json_decref(expected_here);                                         \
     } while (0)
 /* The same; uses up `d`. */
-#define assert_gives(d, text)               \
-    do {                                    \
-        sheaf_dataset *dataset_here = (d);  \
+#define assert_gives(d, text)                \
+    do {                                     \
+        sheaf_dataset *dataset_here = (d);   \
         assert_elements(dataset_here, text); \
-        sheaf_dataset_free(dataset_here);   \
+        sheaf_dataset_free(dataset_here);    \
     } while (0)
 
 /* The first thing that a fresh iteration of `d` (used up) gives is an error. */
@@ -220,10 +219,9 @@ static inline sheaf_tensor *int64_of(const json_t *list)
             assert_true(count < 256);
             values[count++] = json_integer_value(nested ? json_array_get(row, k) : row);
         }
-    return sheaf_tensor_new(SHEAF_INT64,
-                            nested ? SHEAF_SHAPE((int64_t)n, (int64_t)width)
-                                   : SHEAF_SHAPE((int64_t)n),
-                            values);
+    return sheaf_tensor_new(
+        SHEAF_INT64, nested ? SHEAF_SHAPE((int64_t)n, (int64_t)width) : SHEAF_SHAPE((int64_t)n),
+        values);
 }
 
 /* The numbers of a list, one an element. */

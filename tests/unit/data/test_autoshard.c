@@ -17,8 +17,7 @@ static sheaf_status number(const sheaf_element *in, sheaf_element *out, void *us
         snprintf(digits, sizeof(digits), "%.*s", (int)b.size, b.data);
         values[i] = strtoll(digits, NULL, 10);
     }
-    return sheaf_element_put(out, "",
-                             sheaf_tensor_new(SHEAF_INT64, sheaf_tensor_shape(t), values));
+    return sheaf_element_put(out, "", sheaf_tensor_new(SHEAF_INT64, sheaf_tensor_shape(t), values));
 }
 static sheaf_status same(const sheaf_element *in, sheaf_element *out, void *user)
 {
@@ -81,8 +80,8 @@ static sheaf_dataset *source(const json_t *c, sheaf_open_fn open)
 {
     const json_t *files = json_object_get(c, "files");
     const char *kind = text_at(c, "source");
-    const sheaf_interleave_options two = {.cycle_length = 2}, reads = {.cycle_length = 2,
-                                                                       .parallel = 2};
+    const sheaf_interleave_options two = {.cycle_length = 2},
+                                   reads = {.cycle_length = 2, .parallel = 2};
     const sheaf_shuffle_options three = {.seed = 3, .no_reshuffle = true};
     if (strcmp(kind, "range") == 0)
         return sheaf_dataset_range(0, number_at(c, "n", 0), 1);
@@ -166,7 +165,8 @@ static void check_case(json_t *c, size_t number_of_case, sheaf_open_fn open)
     json_t *all = json_object_get(c, "elements"), *expected;
     size_t w;
     bool few = too_few(c);
-    json_array_foreach (all, w, expected) {
+    json_array_foreach(all, w, expected)
+    {
         char what[160];
         snprintf(what, sizeof(what), "case %zu (%s, %s), worker %zu", number_of_case,
                  text_at(c, "source"), text_at(c, "policy"), w);
@@ -174,9 +174,9 @@ static void check_case(json_t *c, size_t number_of_case, sheaf_open_fn open)
             expected = json_array_get(all, 0);
         json_t *found = worker_elements(c, (int)w, open);
         if (json_is_object(expected)) {
-            assert_string_equal(text_at(json_is_array(found) ? json_array_get(found, 0) : found,
-                                        "status"),
-                                text_at(expected, "status"));
+            assert_string_equal(
+                text_at(json_is_array(found) ? json_array_get(found, 0) : found, "status"),
+                text_at(expected, "status"));
             json_decref(found);
             continue;
         }
@@ -190,7 +190,8 @@ static void test_golden(void **state)
     (void)state;
     json_t *root = golden_load("autoshard.json"), *c;
     size_t i, skipped = 0;
-    json_array_foreach (json_object_get(root, "cases"), i, c) {
+    json_array_foreach(json_object_get(root, "cases"), i, c)
+    {
         /* auto-shard alone, without rebatching, is not what a strategy does */
         if (!json_is_integer(json_object_get(c, "batch")) && number_at(c, "workers", 1) > 1) {
             skipped++;
@@ -208,10 +209,10 @@ static void test_reader_in_a_function_of_the_program(void **state)
     (void)state;
     json_t *root = golden_load("autoshard.json"), *c;
     size_t i;
-    json_array_foreach (json_object_get(root, "cases"), i, c)
-        if (strncmp(text_at(c, "source"), "names.", 6) == 0 &&
-            json_is_integer(json_object_get(c, "batch")))
-            check_case(c, i, open_own);
+    json_array_foreach(json_object_get(root, "cases"), i,
+                       c) if (strncmp(text_at(c, "source"), "names.", 6) == 0 &&
+                              json_is_integer(json_object_get(c, "batch")))
+        check_case(c, i, open_own);
     json_decref(root);
 }
 
@@ -221,7 +222,8 @@ static void test_golden_hint(void **state)
     (void)state;
     json_t *root = golden_load("autoshard.json"), *c;
     size_t i;
-    json_array_foreach (json_object_get(root, "hint"), i, c) {
+    json_array_foreach(json_object_get(root, "hint"), i, c)
+    {
         for (int w = 0; w < number_at(c, "workers", 1); w++) {
             struct sheaf__split split = {.workers = (int)number_at(c, "workers", 1), .worker = w};
             struct sheaf__split_dataset out;
@@ -239,8 +241,7 @@ static void test_golden_hint(void **state)
             const json_t *all = json_object_get(c, "elements");
             json_t *found = elements(d);
             if (too_few(c))
-                assert_string_equal(text_at(json_array_get(found, 0), "status"),
-                                    "InvalidArgument");
+                assert_string_equal(text_at(json_array_get(found, 0), "status"), "InvalidArgument");
             else
                 assert_true(same_json(found, json_array_get(all, (size_t)w)));
             json_decref(found);
@@ -260,10 +261,11 @@ static void test_golden_shard(void **state)
     (void)state;
     json_t *root = golden_load("autoshard.json"), *c;
     size_t i;
-    json_array_foreach (json_object_get(root, "shard"), i, c) {
-        sheaf_dataset *d = sheaf_dataset_shard(sheaf_dataset_range(0, number_at(c, "n", 0), 1),
-                                               number_at(c, "num_shards", 0),
-                                               number_at(c, "index", 0));
+    json_array_foreach(json_object_get(root, "shard"), i, c)
+    {
+        sheaf_dataset *d =
+            sheaf_dataset_shard(sheaf_dataset_range(0, number_at(c, "n", 0), 1),
+                                number_at(c, "num_shards", 0), number_at(c, "index", 0));
         if (json_object_get(c, "error")) {
             assert_first_fails(d, SHEAF_ERR_INVALID_ARGUMENT, "stage 2 (shard)");
             continue;
@@ -439,12 +441,11 @@ static void test_workers_shuffle_alike(void **state)
     struct sheaf__split_dataset b = make(d, 2, 1, 1);
     int seen[8] = {0};
     for (int epoch = 0; epoch < 3; epoch++) {
-        sheaf_dataset *all = sheaf_dataset_unbatch(sheaf_dataset_concatenate(
-            sheaf_dataset_ref(a.dataset), sheaf_dataset_ref(b.dataset)));
+        sheaf_dataset *all = sheaf_dataset_unbatch(
+            sheaf_dataset_concatenate(sheaf_dataset_ref(a.dataset), sheaf_dataset_ref(b.dataset)));
         json_t *found = elements(all), *value;
         size_t i;
-        json_array_foreach (found, i, value)
-            seen[json_integer_value(value)]++;
+        json_array_foreach(found, i, value) seen[json_integer_value(value)]++;
         json_decref(found);
         sheaf_dataset_free(all);
     }

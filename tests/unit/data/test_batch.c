@@ -26,8 +26,7 @@ static void strip_texts(json_t *output)
 {
     size_t i;
     json_t *value;
-    json_array_foreach (output, i, value)
-        json_object_del(value, "text");
+    json_array_foreach(output, i, value) json_object_del(value, "text");
 }
 
 static void check(json_t *c)
@@ -51,7 +50,8 @@ static void check(json_t *c)
     json_t *found = elements_by(d, shaped_json), *value;
     size_t i;
     assert_int_equal(json_array_size(found), json_array_size(output));
-    json_array_foreach (found, i, value) {
+    json_array_foreach(found, i, value)
+    {
         const json_t *expected = json_array_get(output, i);
         json_incref(value);
         if (json_object_get(expected, "status")) {
@@ -72,7 +72,8 @@ static void test_golden(void **state)
     (void)state;
     json_t *root = golden_load("batch.json"), *c;
     size_t i, checked = 0;
-    json_array_foreach (json_object_get(root, "cases"), i, c) {
+    json_array_foreach(json_object_get(root, "cases"), i, c)
+    {
         if (strcmp(text_at(c, "op"), "padded_batch") == 0)
             continue;
         check(c);

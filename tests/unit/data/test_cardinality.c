@@ -105,7 +105,8 @@ static void test_golden_ops(void **state)
     static const char *const inputs[] = {"5", "0", "infinite", "unknown"};
     json_t *root = golden_load("cardinality.json"), *c;
     size_t i, checked = 0;
-    json_array_foreach (json_object_get(root, "ops"), i, c) {
+    json_array_foreach(json_object_get(root, "ops"), i, c)
+    {
         for (size_t k = 0; k < 4; k++) {
             sheaf_dataset *d = apply(text_at(c, "op"), input(inputs[k]));
             if (!d)
@@ -126,7 +127,8 @@ static void test_golden_ranges(void **state)
     (void)state;
     json_t *root = golden_load("cardinality.json"), *c;
     size_t i;
-    json_array_foreach (json_object_get(root, "ranges"), i, c) {
+    json_array_foreach(json_object_get(root, "ranges"), i, c)
+    {
         const json_t *a = json_object_get(c, "range");
         int64_t first = json_integer_value(json_array_get(a, 0));
         bool one = json_array_size(a) == 1;

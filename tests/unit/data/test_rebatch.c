@@ -25,7 +25,8 @@ static void test_golden_batch_sizes(void **state)
     (void)state;
     json_t *root = golden_load("rebatch.json"), *c;
     size_t i;
-    json_array_foreach (json_object_get(root, "batch_sizes_for_worker"), i, c) {
+    json_array_foreach(json_object_get(root, "batch_sizes_for_worker"), i, c)
+    {
         struct sheaf__split s = {.workers = (int)number_at(c, "workers", 0),
                                  .replicas = (int)number_at(c, "replicas_per_worker", 0)};
         for (s.worker = 0; s.worker < s.workers; s.worker++) {
@@ -34,8 +35,8 @@ static void test_golden_batch_sizes(void **state)
             json_t *found = json_array();
             for (int k = 0; k < s.workers * s.replicas; k++)
                 json_array_append_new(found, json_integer(sizes[k]));
-            assert_json(found,
-                        json_array_get(json_object_get(c, "lists"), (size_t)s.worker), "sizes");
+            assert_json(found, json_array_get(json_object_get(c, "lists"), (size_t)s.worker),
+                        "sizes");
         }
     }
     json_decref(root);
@@ -47,12 +48,13 @@ static void test_golden_balanced(void **state)
     (void)state;
     json_t *root = golden_load("rebatch.json"), *c;
     size_t i;
-    json_array_foreach (json_object_get(root, "balanced"), i, c) {
+    json_array_foreach(json_object_get(root, "balanced"), i, c)
+    {
         int64_t sizes[64];
         size_t count = sizes_of(json_object_get(c, "sizes"), sizes);
-        sheaf_dataset *d = sheaf__rebatch(batches(number_at(c, "n", 0), number_at(c, "batch", 0)),
-                                          sizes, count,
-                                          json_is_true(json_object_get(c, "drop_remainder")));
+        sheaf_dataset *d =
+            sheaf__rebatch(batches(number_at(c, "n", 0), number_at(c, "batch", 0)), sizes, count,
+                           json_is_true(json_object_get(c, "drop_remainder")));
         assert_json(elements(d), json_object_get(c, "output"), "balanced");
         assert_int_equal(sheaf_dataset_cardinality(d), SHEAF_UNKNOWN);
         sheaf_dataset_free(d);
@@ -66,10 +68,10 @@ static void test_golden_legacy(void **state)
     (void)state;
     json_t *root = golden_load("rebatch.json"), *c;
     size_t i;
-    json_array_foreach (json_object_get(root, "legacy"), i, c) {
-        sheaf_dataset *d =
-            sheaf__split_batch(batches(number_at(c, "n", 0), number_at(c, "batch", 0)),
-                               number_at(c, "replicas", 0));
+    json_array_foreach(json_object_get(root, "legacy"), i, c)
+    {
+        sheaf_dataset *d = sheaf__split_batch(
+            batches(number_at(c, "n", 0), number_at(c, "batch", 0)), number_at(c, "replicas", 0));
         assert_json(elements(d), json_object_get(c, "output"), "legacy");
         sheaf_dataset_free(d);
     }
@@ -87,8 +89,7 @@ static sheaf_status one_matrix(void *state, sheaf_element *out, sheaf_error *err
     (void)err;
     if ((*left)-- <= 0)
         return SHEAF_END;
-    return sheaf_element_put(out, "",
-                             sheaf_tensor_new(SHEAF_FLOAT32, SHEAF_SHAPE(2, 3), NULL));
+    return sheaf_element_put(out, "", sheaf_tensor_new(SHEAF_FLOAT32, SHEAF_SHAPE(2, 3), NULL));
 }
 
 static sheaf_dataset *matrix_of_unknown_shape(int *left)
@@ -108,8 +109,8 @@ static void test_golden_empty_parts(void **state)
     const json_t *cases = json_object_get(root, "empty_parts");
     sheaf_dataset *images = NULL;
     SHEAF_FRAME
-    images = sheaf_dataset_batch(sheaf_dataset_from_slices(sheaf_element_of(sheaf_tensor_new(
-                                     SHEAF_FLOAT32, SHEAF_SHAPE(4, 2, 3), NULL))),
+    images = sheaf_dataset_batch(sheaf_dataset_from_slices(sheaf_element_of(
+                                     sheaf_tensor_new(SHEAF_FLOAT32, SHEAF_SHAPE(4, 2, 3), NULL))),
                                  4, NULL);
     int left = 1;
     sheaf_dataset *all[] = {
@@ -218,7 +219,8 @@ static sheaf_dataset *named(const char *name)
     CASE("batch(num_parallel_calls)",
          sheaf_dataset_batch(sheaf_dataset_range(0, 32, 1), 4, &parallel))
     CASE("batch(4).batch(2)", sheaf_dataset_batch(fours(false), 2, NULL))
-    CASE("batch.unbatch.batch(2)", sheaf_dataset_batch(sheaf_dataset_unbatch(fours(false)), 2, NULL))
+    CASE("batch.unbatch.batch(2)",
+         sheaf_dataset_batch(sheaf_dataset_unbatch(fours(false)), 2, NULL))
     CASE("batch.rebatch(2)", sheaf__rebatch(fours(false), (const int64_t[]){2}, 1, false))
     CASE("batch.flat_map", sheaf_dataset_flat_map(fours(false), open_self, NULL))
     CASE("batch.interleave", sheaf_dataset_interleave(fours(false), open_self, NULL, &one))
@@ -238,7 +240,8 @@ static void test_golden_inferred_sizes(void **state)
     (void)state;
     json_t *root = golden_load("rebatch.json"), *c;
     size_t i, checked = 0;
-    json_array_foreach (json_object_get(root, "compute_batch_size"), i, c) {
+    json_array_foreach(json_object_get(root, "compute_batch_size"), i, c)
+    {
         sheaf_dataset *d = named(text_at(c, "dataset"));
         if (!d)
             continue;
@@ -257,14 +260,14 @@ static void test_golden_static_sizes(void **state)
     (void)state;
     json_t *root = golden_load("rebatch.json"), *c;
     size_t i;
-    json_array_foreach (json_object_get(root, "static_dim0"), i, c) {
+    json_array_foreach(json_object_get(root, "static_dim0"), i, c)
+    {
         sheaf_dataset *d = NULL;
         if (json_is_integer(json_object_get(c, "dim0")))
             SHEAF_FRAME
-            d = sheaf_dataset_from_tensors(sheaf_element_of(sheaf_tensor_new(
-                SHEAF_FLOAT64, SHEAF_SHAPE(number_at(c, "dim0", 0), 3), NULL)));
-        else
-            d = batches(8, 4);
+        d = sheaf_dataset_from_tensors(sheaf_element_of(
+            sheaf_tensor_new(SHEAF_FLOAT64, SHEAF_SHAPE(number_at(c, "dim0", 0), 3), NULL)));
+        else d = batches(8, 4);
         int64_t sizes[64];
         if (strcmp(text_at(c, "op"), "legacy") == 0)
             d = sheaf__split_batch(d, number_at(c, "replicas", 0));
@@ -306,10 +309,10 @@ static void test_parts_are_views(void **state)
         int64_t numbers[10] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
         sheaf_tensor *t = sheaf_tensor_new(SHEAF_INT64, SHEAF_SHAPE(10), numbers);
         const int64_t *base = sheaf_tensor_data(t);
-        sheaf_dataset *batch = sheaf_dataset_repeat(
-            sheaf_dataset_from_tensors(sheaf_element_of(t)), 2);
-        sheaf_dataset *d = sheaf_dataset_prefetch(
-            sheaf__split_batch(sheaf_dataset_ref(batch), 4), 4);
+        sheaf_dataset *batch =
+            sheaf_dataset_repeat(sheaf_dataset_from_tensors(sheaf_element_of(t)), 2);
+        sheaf_dataset *d =
+            sheaf_dataset_prefetch(sheaf__split_batch(sheaf_dataset_ref(batch), 4), 4);
         sheaf_iterator *it = sheaf_dataset_iterate(d);
         const int64_t starts[] = {0, 3, 6, 9, 0, 3, 6, 9};
         sheaf_element *e;

@@ -3,8 +3,7 @@
 
 static sheaf_dataset *shuffled(int64_t n, int64_t buffer, int64_t seed, bool reshuffle)
 {
-    const sheaf_shuffle_options o = {
-        .seed = seed, .has_seed = true, .no_reshuffle = !reshuffle};
+    const sheaf_shuffle_options o = {.seed = seed, .has_seed = true, .no_reshuffle = !reshuffle};
     return sheaf_dataset_shuffle(sheaf_dataset_range(0, n, 1), buffer, &o);
 }
 
@@ -15,13 +14,14 @@ static void test_golden_orders(void **state)
     (void)state;
     json_t *root = golden_load("shuffle.json"), *c;
     size_t i;
-    json_array_foreach (json_object_get(root, "cases"), i, c) {
+    json_array_foreach(json_object_get(root, "cases"), i, c)
+    {
         const json_t *global = json_object_get(c, "global_seed");
         if (json_is_integer(global))
             sheaf_set_seed(json_integer_value(global));
-        sheaf_dataset *d = shuffled(number_at(c, "n", 0), number_at(c, "buffer", 0),
-                                    number_at(c, "seed", 0),
-                                    json_is_true(json_object_get(c, "reshuffle")));
+        sheaf_dataset *d =
+            shuffled(number_at(c, "n", 0), number_at(c, "buffer", 0), number_at(c, "seed", 0),
+                     json_is_true(json_object_get(c, "reshuffle")));
         if (number_at(c, "repeat", 1) != 1)
             d = sheaf_dataset_repeat(d, number_at(c, "repeat", 1));
         const json_t *epochs = json_object_get(c, "epochs");
@@ -41,13 +41,13 @@ static void test_golden_only_global_seed(void **state)
     (void)state;
     json_t *root = golden_load("shuffle.json"), *c;
     size_t i;
-    json_array_foreach (json_object_get(root, "only_global_seed"), i, c) {
+    json_array_foreach(json_object_get(root, "only_global_seed"), i, c)
+    {
         sheaf_set_seed(number_at(c, "global_seed", 0));
         const json_t *all = json_object_get(c, "first_epoch_of_each_dataset");
         for (size_t k = 0; k < json_array_size(all); k++) {
-            sheaf_dataset *d =
-                sheaf_dataset_shuffle(sheaf_dataset_range(0, number_at(c, "n", 0), 1),
-                                      number_at(c, "buffer", 0), NULL);
+            sheaf_dataset *d = sheaf_dataset_shuffle(
+                sheaf_dataset_range(0, number_at(c, "n", 0), 1), number_at(c, "buffer", 0), NULL);
             assert_json(elements(d), json_array_get(all, k), "only a global seed");
             sheaf_dataset_free(d);
         }
@@ -64,8 +64,7 @@ static sheaf_dataset *four_shuffled(const sheaf_element *in, void *user)
 
 static void assert_composition(const json_t *root, size_t i, sheaf_dataset *d)
 {
-    const json_t *c =
-        json_array_get(json_object_get(root, "compositions_global_seed_3"), i);
+    const json_t *c = json_array_get(json_object_get(root, "compositions_global_seed_3"), i);
     assert_json(elements(d), json_object_get(c, "elements"), text_at(c, "what"));
     sheaf_dataset_free(d);
 }
@@ -77,8 +76,7 @@ static void test_golden_compositions(void **state)
     json_t *root = golden_load("shuffle.json");
     sheaf_set_seed(3);
     sheaf_dataset *s = shuffled(6, 6, 5, true);
-    assert_composition(root, 0,
-                       sheaf_dataset_zip((sheaf_dataset *[]){sheaf_dataset_ref(s), s}, 2));
+    assert_composition(root, 0, sheaf_dataset_zip((sheaf_dataset *[]){sheaf_dataset_ref(s), s}, 2));
     s = shuffled(6, 6, 5, true);
     assert_composition(root, 1, sheaf_dataset_concatenate(sheaf_dataset_ref(s), s));
     assert_composition(root, 2,
@@ -108,7 +106,8 @@ static void test_displacement(void **state)
         sheaf_dataset *d = shuffled(500, buffer, 3, true);
         json_t *list = elements(d), *value;
         size_t i;
-        json_array_foreach (list, i, value) {
+        json_array_foreach(list, i, value)
+        {
             assert_true(json_integer_value(value) < (int64_t)i + buffer);
             if (buffer == 1)
                 assert_int_equal(json_integer_value(value), i);
@@ -133,9 +132,9 @@ static void test_unseeded_orders_differ(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        rig_test(test_golden_orders),      rig_test(test_golden_only_global_seed),
+        rig_test(test_golden_orders),       rig_test(test_golden_only_global_seed),
         rig_test(test_golden_compositions), rig_test(test_bad_buffer_sizes),
-        rig_test(test_displacement),       rig_test(test_unseeded_orders_differ),
+        rig_test(test_displacement),        rig_test(test_unseeded_orders_differ),
     };
     return rig_run(tests);
 }

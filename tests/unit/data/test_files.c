@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "help.h"
+
+/* list_files (R9.23). */
+
+static void make_files(const json_t *names)
+{
+    for (size_t i = 0; i < json_array_size(names); i++) {
+        sheaf_error err = {0};
+        const char *path = rig_path(json_string_value(json_array_get(names, i)));
+        rig_ok(sheaf__file_replace(path, "", 0, &err), &err);
+    }
+}
+
+static json_t *name_json(const sheaf_element *e)
+{
+    sheaf_bytes b = sheaf_tensor_bytes(sheaf_element_at(e, 0), 0);
+    char path[512];
+    snprintf(path, sizeof(path), "%.*s", (int)b.size, b.data);
+    return json_string(sheaf__path_name(path));
+}
+
+static void check(const json_t *c)
+{
+    const json_t *patterns = json_object_get(c, "patterns");
+    const sheaf_list_files_options o = {.seed = number_at(c, "seed", 0),
+                                        .no_shuffle = json_is_false(json_object_get(c, "shuffle"))};
+    sheaf_set_seed(5);
+    const char *pattern = json_string_value(json_array_get(patterns, 0));
+    sheaf_dataset *d = sheaf_list_files(rig_path(pattern), &o);
+    if (json_object_get(c, "error")) {
+        assert_first_fails(d, SHEAF_ERR_INVALID_ARGUMENT,
+                           "stage 1 (list_files): no files matched pattern");
+        return;
+    }
+    const json_t *epochs = json_object_get(c, "epochs");
+    assert_int_equal(sheaf_dataset_cardinality(d), json_array_size(json_array_get(epochs, 0)));
+    for (size_t k = 0; k < json_array_size(epochs); k++)
+        assert_json(elements_by(d, name_json), json_array_get(epochs, k), pattern);
+    sheaf_dataset_free(d);
+}
+
+static void test_golden(void **state)
+{
+    (void)state;
+    json_t *root = golden_load("files.json"), *c;
+    size_t i, checked = 0;
+    make_files(json_object_get(root, "list_files_existing"));
+    json_array_foreach(json_object_get(root, "list_files_global_seed_5"), i, c)
+    {
+        if (json_array_size(json_object_get(c, "patterns")) != 1)
+            continue; /* one pattern a call is what there is */
+        check(c);
+        checked++;
+    }
+    assert_true(checked >= 6);
+    json_decref(root);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {rig_test(test_golden)};
+    return rig_run(tests);
+}
