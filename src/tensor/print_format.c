@@ -22,7 +22,7 @@ static bool is_aligned_float(sheaf_dtype dtype)
 /* A number split at its point. */
 struct parts {
     char whole[320]; /* sign included */
-    char fraction[24];
+    char fraction[48];
 };
 
 /* Splits "12.5e+03" or "12.5"; returns what follows the 'e', else NULL. */

@@ -32,16 +32,6 @@ struct sheaf__slot_ref {
     sheaf_trackable *value;
 };
 
-/** Where an optimizer's slots stand in a checkpoint. */
-enum sheaf__slot_layout {
-    SHEAF__SLOTS_REFERENCED, /**< slot_variables of its node: TF1 and legacy Keras */
-    /** Keras 3: children "_variables/<i>", its own children first ("_iterations",
-     * "_learning_rate"), then the slots of each variable in turn; "_trainable_variables/<i>" are
-     * the variables. ckpt/ makes these lists; the object only has its own children and its slots,
-     * ordered by variable. */
-    SHEAF__SLOTS_LISTED
-};
-
 struct sheaf__trackable_class {
     /** Child `i` and the name of the edge to it; false past the last. May be NULL. */
     bool (*child)(sheaf_trackable *t, size_t i, const char **name, sheaf_trackable **child);
@@ -49,12 +39,6 @@ struct sheaf__trackable_class {
     bool (*saveable)(sheaf_trackable *t, size_t i, struct sheaf__saveable *out);
     /** Slot variable `i`; false past the last. May be NULL. */
     bool (*slot)(sheaf_trackable *t, size_t i, struct sheaf__slot_ref *out);
-    enum sheaf__slot_layout slot_layout;
-    /** Slot `slot` of `variable` for a value that a checkpoint has, made (and listed by slot() from
-     * now on) if it is not there yet. LISTED: `slot` is NULL and `number` counts the slots of the
-     * variable from 0. NULL: there is no such slot. May be NULL. */
-    sheaf_trackable *(*make_slot)(sheaf_trackable *t, const char *slot, int number,
-                                  sheaf_trackable *variable);
     /** Value of saveable `i` that this process holds, in the frame. */
     sheaf_tensor *(*read)(sheaf_trackable *t, size_t i);
     /** Takes a restored value for saveable `i` that this process holds. */

@@ -513,13 +513,45 @@ static void test_other_tensors(void **state)
                         "dense_shape=tf.Tensor([5 2], shape=(2,), dtype=int64))");
 }
 
+static sheaf_status print_all(void *user, sheaf_error *err)
+{
+    (void)user;
+    sheaf_context *context = NULL;
+    sheaf_status status = sheaf_context_new(NULL, &context, err);
+    if (status < 0)
+        return status;
+    sheaf_context *before = sheaf_context_enter(context);
+    SHEAF_FRAME
+    {
+        sheaf_element *e = sheaf_element_new();
+        const char *names[] = {"a.0", "a.1", "b"};
+        for (int i = 0; i < 3; i++)
+            sheaf_element_put(e, names[i], sheaf_int(i));
+        assert_non_null(sheaf_element_str(e));
+        assert_non_null(sheaf_element_tf_print(e));
+        assert_non_null(sheaf_spec_str(e ? sheaf_element_spec_of(e) : NULL));
+        assert_non_null(sheaf_repr(ones(4)));
+        status = sheaf_frame_status(err);
+    }
+    sheaf_context_enter(before);
+    sheaf_context_free(context);
+    return status;
+}
+
+/* With any allocation failing: some text, and the frame says so. */
+static void test_without_memory(void **state)
+{
+    (void)state;
+    assert_true(rig_fail_allocations(print_all, NULL) > 20);
+}
+
 int main(int argc, char **argv)
 {
     file_argument = argc > 1 ? argv[1] : NULL;
     const struct CMUnitTest tests[] = {
         rig_test(test_tensors),   rig_test(test_random_tensors), rig_test(test_structures),
         rig_test(test_summarize), rig_test(test_plain_values),   rig_test(test_nesting),
-        rig_test(test_layout),    rig_test(test_other_tensors),
+        rig_test(test_layout),    rig_test(test_other_tensors),  rig_test(test_without_memory),
     };
     return rig_run(tests);
 }
