@@ -12,6 +12,8 @@
 
 /* `out` is `a`, or `b`, or neither: no iteration meets another, which the compiler cannot know. */
 #ifdef __clang__
+/* It warns of loops it cannot do so with, or was told not to by the level of optimisation. */
+#pragma clang diagnostic ignored "-Wpass-failed"
 #define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #else
 #define INDEPENDENT _Pragma("GCC ivdep")
