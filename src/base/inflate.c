@@ -29,12 +29,16 @@ struct sheaf__inflate {
     /* Bytes that ISA-L had taken in when a member ended, which belong to the next one. */
     uint8_t carry[8];
     size_t carry_size;
+    /* zlib's header is read here: ISA-L misses a preset dictionary when the header comes in pieces. */
+    uint8_t header[2];
+    size_t header_size;
 };
 
 static void start_member(struct sheaf__inflate *z)
 {
     isal_inflate_init(&z->state);
-    z->state.crc_flag = z->kind == SHEAF__ZIP_GZIP ? ISAL_GZIP : ISAL_ZLIB;
+    z->state.crc_flag = z->kind == SHEAF__ZIP_GZIP ? ISAL_GZIP : ISAL_ZLIB_NO_HDR_VER;
+    z->header_size = 0;
     z->between = true;
 }
 
@@ -97,6 +101,33 @@ static sheaf_status bad_data(const struct sheaf__inflate *z, int code, sheaf_err
                            z->consumed);
 }
 
+static uint8_t next_byte(struct sheaf__inflate *z, struct sheaf__zip_io *io)
+{
+    z->consumed++;
+    if (z->carry_size > 0) {
+        uint8_t byte = z->carry[0];
+        memmove(z->carry, z->carry + 1, --z->carry_size);
+        return byte;
+    }
+    io->in_size--;
+    return *io->in++;
+}
+
+/* The two bytes before a zlib stream (RFC 1950, 2.2); ISAL_END_INPUT if they are not here yet. */
+static int read_zlib_header(struct sheaf__inflate *z, struct sheaf__zip_io *io)
+{
+    while (z->header_size < 2) {
+        if (z->carry_size + io->in_size == 0)
+            return ISAL_END_INPUT;
+        z->header[z->header_size++] = next_byte(z, io);
+    }
+    if ((z->header[0] * 256 + z->header[1]) % 31 != 0)
+        return ISAL_INVALID_WRAPPER;
+    if ((z->header[0] & 15) != 8 || z->header[0] >> 4 > 7)
+        return ISAL_UNSUPPORTED_METHOD;
+    return z->header[1] & 32 ? ISAL_NEED_DICT : ISAL_DECOMP_OK;
+}
+
 /* One call of ISA-L: the carried bytes first, then the caller's window. */
 static int step(struct sheaf__inflate *z, struct sheaf__zip_io *io)
 {
@@ -135,7 +166,11 @@ sheaf_status sheaf__inflate_next(struct sheaf__inflate *z, struct sheaf__zip_io 
         if (z->between && z->carry_size + io->in_size == 0)
             return SHEAF_END;
         z->between = false;
-        int code = step(z, io);
+        int code = ISAL_DECOMP_OK;
+        if (z->kind == SHEAF__ZIP_ZLIB && z->header_size < 2)
+            code = read_zlib_header(z, io);
+        if (code == ISAL_DECOMP_OK)
+            code = step(z, io);
         if (code != ISAL_DECOMP_OK && code != ISAL_END_INPUT)
             return bad_data(z, code, err);
         if (!z->between && (io->out_size == 0 || z->carry_size + io->in_size == 0))
