@@ -22,9 +22,11 @@ static struct {
 static const struct sheaf__option OPTIONS[] = {
     {"json", 0, SHEAF__OPTION_FLAG, NULL, &o.json, "print JSON, one object a line"},
 };
+enum { PATH_SIZE = 4096 };
 enum { OPTION_COUNT = sizeof(OPTIONS) / sizeof(OPTIONS[0]) };
-#define NOTES                                                                                    \
-    "CHECKPOINT is a prefix like run/ckpt-3, or a directory, whose newest checkpoint is meant\n" \
+#define NOTES                                                                                   \
+    "CHECKPOINT is a prefix like run/ckpt-3 (or its index file), or a directory, whose newest " \
+    "checkpoint is meant\n"                                                                     \
     "exit codes: 0 all is well; 1 it cannot be read or is damaged; 2 wrong usage"
 
 static int failed(const sheaf_error *err)
@@ -36,18 +38,25 @@ static int failed(const sheaf_error *err)
     return SHEAF__EXIT_FAILED;
 }
 
-/* Opens what `name` means; its prefix goes to `*path`, text of the frame or the argument. */
-static sheaf_status open_checkpoint(const char *name, const char **path, sheaf_bundle **bundle,
+/* Opens what `name` means and writes its prefix to `path`. */
+static sheaf_status open_checkpoint(const char *name, char path[PATH_SIZE], sheaf_bundle **bundle,
                                     sheaf_error *err)
 {
     struct stat st;
-    *path = name;
+    const char *prefix = name;
     if (stat(name, &st) == 0 && S_ISDIR(st.st_mode)) {
-        *path = sheaf_checkpoint_latest(name);
-        if (!*path)
+        prefix = sheaf_checkpoint_latest(name);
+        if (!prefix)
             return sheaf_error_set(err, SHEAF_ERR_NOT_FOUND, "no checkpoint in directory %s", name);
     }
-    return sheaf_bundle_open(*path, bundle, err);
+    int size = snprintf(path, PATH_SIZE, "%s", prefix);
+    if (size >= PATH_SIZE)
+        return sheaf_error_set(err, SHEAF_ERR_INVALID_ARGUMENT, "a path of %d bytes is too long",
+                               size);
+    /* The name of the index file is what a shell completes to. */
+    if (size > 6 && strcmp(path + size - 6, ".index") == 0)
+        path[size - 6] = '\0';
+    return sheaf_bundle_open(path, bundle, err);
 }
 
 /* ---- list ---- */
@@ -76,15 +85,17 @@ static int list(const char *name)
 {
     sheaf_error err = {0};
     sheaf_bundle *bundle = NULL;
-    const char *path;
-    if (open_checkpoint(name, &path, &bundle, &err) < 0)
+    char path[PATH_SIZE];
+    if (open_checkpoint(name, path, &bundle, &err) < 0)
         return failed(&err);
     sheaf_bundle_entry e;
     size_t count = 0;
     int64_t bytes = 0;
     for (; sheaf_bundle_get(bundle, count, &e) == SHEAF_OK; count++) {
         print_entry(&e);
-        bytes += e.bytes > 0 ? e.bytes : 0;
+        /* Slices are told by what they make together. */
+        bytes += e.bytes >= 0 ? e.bytes
+                              : sheaf_shape_elements(e.shape) * (int64_t)sheaf_dtype_size(e.dtype);
     }
     const char *policy = sheaf_bundle_description(bundle);
     if (!o.json)
@@ -101,9 +112,9 @@ static int show(const char *name, const char *const *keys)
 {
     sheaf_error err = {0};
     sheaf_bundle *bundle = NULL;
-    const char *path;
+    char path[PATH_SIZE];
     int code = SHEAF__EXIT_OK;
-    if (open_checkpoint(name, &path, &bundle, &err) < 0)
+    if (open_checkpoint(name, path, &bundle, &err) < 0)
         return failed(&err);
     for (; *keys && code == SHEAF__EXIT_OK; keys++) {
         sheaf_tensor *t;
@@ -132,8 +143,8 @@ static int verify(const char *name)
 {
     sheaf_error err = {0};
     sheaf_bundle *bundle = NULL;
-    const char *path;
-    if (open_checkpoint(name, &path, &bundle, &err) < 0)
+    char path[PATH_SIZE];
+    if (open_checkpoint(name, path, &bundle, &err) < 0)
         return failed(&err);
     sheaf_bundle_entry e;
     size_t count = 0;

@@ -182,25 +182,27 @@ static int head_main(int argc, char **argv)
 
 /* ---- count and verify ---- */
 
+static const char *plural(uint64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
 static void print_sums(const struct file *f, bool verified)
 {
+    unsigned long long records = f->records, bytes = f->bytes, faults = f->faults;
     if (o.json) {
         fputs("{\"file\":", stdout);
         sheaf__json_text(f->path);
-        printf(",\"records\":%llu,\"bytes\":%llu", (unsigned long long)f->records,
-               (unsigned long long)f->bytes);
+        printf(",\"records\":%llu,\"bytes\":%llu", records, bytes);
         if (verified)
-            printf(",\"faults\":%llu", (unsigned long long)f->faults);
+            printf(",\"faults\":%llu", faults);
         puts("}");
-    } else if (!verified) {
-        printf("%s: %llu records, %llu bytes\n", f->path, (unsigned long long)f->records,
-               (unsigned long long)f->bytes);
-    } else if (f->faults == 0) {
-        printf("%s: %llu records, %llu bytes, every checksum is right\n", f->path,
-               (unsigned long long)f->records, (unsigned long long)f->bytes);
+    } else if (faults) {
+        printf("%s: %llu good record%s, %llu fault%s\n", f->path, records, plural(records), faults,
+               plural(faults));
     } else {
-        printf("%s: %llu good records, %llu fault%s\n", f->path, (unsigned long long)f->records,
-               (unsigned long long)f->faults, f->faults == 1 ? "" : "s");
+        printf("%s: %llu record%s, %llu bytes%s\n", f->path, records, plural(records), bytes,
+               verified ? ", every checksum is right" : "");
     }
 }
 

@@ -1,0 +1,14 @@
+# Every fault is reported with file, tensor and offset; the exit code is 1.
+cp -r "$GOLDEN/checkpoint-bad" bad
+for b in data-flip-0 data-missing data-cut-4 index-block-flip index-empty shards-one-missing; do
+    echo "--- $b"
+    $SHEAF ckpt verify bad/$b/*.index 2>&1
+    echo $?
+done
+echo --- missing
+$SHEAF ckpt list bad/nothing 2>&1
+echo $?
+$SHEAF ckpt show bad/good/c no/such/key 2>&1
+echo $?
+$SHEAF ckpt verify --json bad/data-flip-0/c 2>/dev/null
+echo $?

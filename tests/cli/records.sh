@@ -1,0 +1,22 @@
+# The committed data: how many, how they look, all intact.
+cp "$DATA"/*.tfrecord .
+$SHEAF records head digits-test.tfrecord
+echo --- json
+$SHEAF records head --json -n 2 -v 3 digits-test.tfrecord
+echo --- count
+$SHEAF records count *.tfrecord
+$SHEAF records count --json digits-test.tfrecord
+echo --- verify
+$SHEAF records verify digits-test.tfrecord digits-train-00000-of-00004.tfrecord
+echo --- compressed
+gzip -c digits-test.tfrecord >test.gz
+$SHEAF records verify test.gz
+$SHEAF records count --compression gzip test.gz
+$SHEAF records head -v 1 test.gz
+echo --- nothing in it
+: >empty
+$SHEAF records count empty
+$SHEAF records head empty
+echo --- no Example
+cp "$GOLDEN/tfrecord/two.tfrecord" .
+$SHEAF records head -n 0 two.tfrecord
