@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What this machine can do at most, for the works of the benchmarks: lines "limit<TAB>work<TAB>figure<TAB>unit".
+ * usage: limits train|allreduce|ps|checkpoint [DIR] */
+
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static float *floats(size_t count)
+{
+    float *data = NULL;
+    if (posix_memalign((void **)&data, 64, count * sizeof(float)) != 0) {
+        fputs("limits: not enough memory\n", stderr);
+        exit(1);
+    }
+    for (size_t i = 0; i < count; i++)
+        data[i] = 1e-3f;
+    return data;
+}
+
+/* ---- two threads that share a pass over memory ---- */
+
+struct half {
+    void (*pass)(const struct half *h);
+    float *a, *b, *c, *d;
+    size_t begin, end;
+    int rounds;
+    pthread_barrier_t *barrier;
+};
+
+static void *run_half(void *user)
+{
+    const struct half *h = user;
+    for (int i = 0; i < h->rounds; i++) {
+        pthread_barrier_wait(h->barrier);
+        h->pass(h);
+    }
+    pthread_barrier_wait(h->barrier);
+    return NULL;
+}
+
+/* Seconds of a pass by two threads, best of three measurements. */
+static double time_pass(void (*pass)(const struct half *h), float *const *memory, size_t count,
+                        int rounds)
+{
+    double best = 1e9;
+    for (int time = 0; time < 3; time++) {
+        pthread_barrier_t barrier;
+        pthread_t thread;
+        pthread_barrier_init(&barrier, NULL, 2);
+        struct half halves[2];
+        for (int i = 0; i < 2; i++)
+            halves[i] = (struct half){pass,
+                                      memory[0],
+                                      memory[1],
+                                      memory[2],
+                                      memory[3],
+                                      i ? count / 2 : 0,
+                                      i ? count : count / 2,
+                                      rounds,
+                                      &barrier};
+        pthread_create(&thread, NULL, run_half, &halves[1]);
+        double begin = now();
+        run_half(&halves[0]);
+        double seconds = (now() - begin) / rounds;
+        pthread_join(thread, NULL);
+        pthread_barrier_destroy(&barrier);
+        best = seconds < best ? seconds : best;
+    }
+    return best;
+}
+
+/* ---- train: the update of Adam alone ---- */
+
+static void adam_pass(const struct half *h)
+{
+    float *restrict w = h->a, *restrict m = h->c, *restrict v = h->d;
+    const float *restrict g = h->b;
+    for (size_t i = h->begin; i < h->end; i++) {
+        m[i] += (g[i] - m[i]) * 0.1f;
+        v[i] += (g[i] * g[i] - v[i]) * 0.001f;
+        w[i] -= m[i] * 1e-3f / (__builtin_sqrtf(v[i]) + 1e-7f);
+    }
+}
+
+static void train(void)
+{
+    size_t count = 784 * 512 + 512 + 512 * 512 + 512 + 512 * 10 + 10;
+    float *memory[4] = {floats(count), floats(count), floats(count), floats(count)};
+    double seconds = time_pass(adam_pass, memory, count, 100);
+    for (int batch = 32; batch <= 256; batch *= 8)
+        printf("adam-pass\ttrain MLP 784-512-512-10 batch %d adam\t%.0f\texamples/s\n", batch,
+               batch / seconds);
+}
+
+/* ---- allreduce: each of two threads sums one half and copies the other ---- */
+
+static void sum_pass(const struct half *h)
+{
+    float *restrict a = h->a, *restrict b = h->b;
+    for (size_t i = h->begin; i < h->end; i++)
+        a[i] = b[i] = a[i] + b[i];
+}
+
+static void allreduce(void)
+{
+    static const size_t COUNTS[] = {16384, 262144, 1 << 20, 1 << 24};
+    for (size_t i = 0; i < sizeof(COUNTS) / sizeof(COUNTS[0]); i++) {
+        size_t count = COUNTS[i];
+        float *memory[4] = {floats(count), floats(count)};
+        double seconds = time_pass(sum_pass, memory, count, count > 1 << 18 ? 20 : 300);
+        printf("memory\tall-reduce n=2 %zuB\t%.1f\tus\n", count * sizeof(float), seconds * 1e6);
+        free(memory[0]);
+        free(memory[1]);
+    }
+}
+
+/* ---- ps: into another process's memory and back, and one pass of the update ---- */
+
+static void copy_and_update(pid_t other, float *remote, float *local, float *value, size_t count)
+{
+    size_t bytes = count * sizeof(float);
+    struct iovec here = {local, bytes}, there = {remote, bytes};
+    if (process_vm_readv(other, &here, 1, &there, 1, 0) != (ssize_t)bytes ||
+        process_vm_writev(other, &here, 1, &there, 1, 0) != (ssize_t)bytes) {
+        fprintf(stderr, "limits: cannot copy between processes: %s\n", strerror(errno));
+        exit(1);
+    }
+    for (size_t i = 0; i < count; i++)
+        value[i] -= local[i] * 1e-6f;
+}
+
+static void ps(void)
+{
+    static const size_t COUNTS[] = {256, 262144, 1 << 22};
+    for (size_t i = 0; i < sizeof(COUNTS) / sizeof(COUNTS[0]); i++) {
+        size_t count = COUNTS[i];
+        float *memory = floats(count), *local = floats(count), *value = floats(count);
+        pid_t other = fork();
+        if (other == 0) {
+            for (size_t k = 0; k < count; k++)
+                memory[k] = 2; /* a copy of its own */
+            pause();
+            _exit(0);
+        }
+        double best = 1e9;
+        int rounds = count > 1 << 20 ? 40 : 200;
+        for (int time = 0; time < 4; time++) {
+            double begin = now();
+            for (int k = 0; k < rounds; k++)
+                copy_and_update(other, memory, local, value, count);
+            double seconds = (now() - begin) / rounds;
+            best = time && seconds < best ? seconds : best;
+        }
+        kill(other, SIGKILL);
+        waitpid(other, NULL, 0);
+        printf("copy+update\tps pull+push %zuB dense step\t%.1f\tus\n", count * sizeof(float),
+               best * 1e6);
+        free(memory);
+        free(local);
+        free(value);
+    }
+}
+
+/* ---- checkpoint: the same bytes as one plain file ---- */
+
+static void plain_file(const char *directory, const char *name, size_t bytes)
+{
+    enum { PIECE = 1 << 24 };
+    char path[4096];
+    double best_write = 0, best_read = 0, gib = (double)bytes / (1 << 30);
+    char *data = (char *)floats(PIECE / sizeof(float));
+    snprintf(path, sizeof(path), "%s/plain", directory);
+    for (int time = 0; time < 3; time++) {
+        double begin = now();
+        int fd = open(path, O_CREAT | O_WRONLY | O_TRUNC, 0644);
+        size_t done = 0;
+        while (fd >= 0 && done < bytes) {
+            ssize_t n = write(fd, data, bytes - done < PIECE ? bytes - done : PIECE);
+            if (n <= 0)
+                break;
+            done += (size_t)n;
+        }
+        if (fd < 0 || done < bytes || fsync(fd) != 0) {
+            fprintf(stderr, "limits: cannot write %s: %s\n", path, strerror(errno));
+            exit(1);
+        }
+        close(fd);
+        double middle = now();
+        fd = open(path, O_RDONLY);
+        while (read(fd, data, PIECE) > 0)
+            ;
+        close(fd);
+        double w = gib / (middle - begin), r = gib / (now() - middle);
+        best_write = w > best_write ? w : best_write;
+        best_read = r > best_read ? r : best_read;
+    }
+    unlink(path);
+    free(data);
+    printf("write+fsync\tcheckpoint write %s\t%.3f\tGiB/s\n", name, best_write);
+    printf("read\tcheckpoint read %s\t%.3f\tGiB/s\n", name, best_read);
+}
+
+int main(int argc, char **argv)
+{
+    const char *what = argc > 1 ? argv[1] : "";
+    if (strcmp(what, "train") == 0) {
+        train();
+    } else if (strcmp(what, "allreduce") == 0) {
+        allreduce();
+    } else if (strcmp(what, "ps") == 0) {
+        ps();
+    } else if (strcmp(what, "checkpoint") == 0 && argc > 2) {
+        plain_file(argv[2], "64x16MiB", (size_t)1 << 30);
+        plain_file(argv[2], "10000x1KiB", 10000 << 10);
+    } else {
+        fputs("usage: limits train|allreduce|ps|checkpoint [DIR]\n", stderr);
+        return 2;
+    }
+    return 0;
+}
