@@ -305,11 +305,14 @@ static void set_products(sheaf_optimizer *o, struct sheaf__hyper *h)
         o->beta1_product = beta1;
         o->beta2_product = beta2;
     }
-    /* Both are 0 in the end: then there is nothing left to multiply. */
-    while (o->product_step < h->step && (o->beta1_product != 0 || o->beta2_product != 0)) {
+    while (o->product_step < h->step) {
+        float was1 = o->beta1_product, was2 = o->beta2_product;
         o->beta1_product *= beta1;
         o->beta2_product *= beta2;
         o->product_step++;
+        /* In the end rounding keeps both as they are, at 0 or the least numbers there are. */
+        if (o->beta1_product == was1 && o->beta2_product == was2)
+            break;
     }
     o->product_step = h->step;
     h->beta1_product = (double)o->beta1_product;
