@@ -4,7 +4,6 @@
 #include "base/error.h"
 
 #include <string.h>
-#include <strings.h>
 
 static sheaf_status bad(const char *text, const char *whose, const char *why, sheaf_error *err)
 {
@@ -60,16 +59,4 @@ void sheaf__address_key(const struct sheaf__address *address, struct sheaf__str 
         sheaf__str_char(key, c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c);
     }
     sheaf__str_printf(key, ":%d", address->port);
-}
-
-static bool host_is(const struct sheaf__address *a, const char *name)
-{
-    return a->host_size == strlen(name) && strncasecmp(a->host, name, a->host_size) == 0;
-}
-
-bool sheaf__address_is_loopback(const struct sheaf__address *address)
-{
-    return host_is(address, "localhost") || host_is(address, "::1") ||
-           (address->host_size > 4 && strncmp(address->host, "127.", 4) == 0 &&
-            strspn(address->host, "0123456789.") >= address->host_size);
 }

@@ -22,7 +22,4 @@ sheaf_status sheaf__address_parse(const char *text, const char *whose,
 /* Appends the form in which addresses are compared: the host in lower case, as DNS does. */
 void sheaf__address_key(const struct sheaf__address *address, struct sheaf__str *key);
 
-/* True if the host is this machine by its form alone: localhost, 127.x.y.z, ::1. */
-bool sheaf__address_is_loopback(const struct sheaf__address *address);
-
 #endif

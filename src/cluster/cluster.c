@@ -6,9 +6,9 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "cluster/address.h"
 #include "cluster/check.h"
 #include "cluster/resolver.h"
+#include "net/socket.h"
 #include "tensor/frame.h"
 
 #include <string.h>
@@ -56,11 +56,8 @@ static void warn_mixed_loopback(const struct sheaf__tf_config *config, const cha
     const char *loopback = NULL, *other = NULL;
     for (size_t i = 0; i < config->job_count; i++)
         for (size_t k = 0; k < config->jobs[i].task_count; k++) {
-            struct sheaf__address address;
             const char *text = config->jobs[i].tasks[k].address;
-            if (sheaf__address_parse(text, source, &address, NULL) < 0)
-                continue;
-            if (sheaf__address_is_loopback(&address))
+            if (sheaf__socket_is_loopback(text))
                 loopback = text;
             else
                 other = text;

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Checkpoints that TensorFlow wrote: listed, printed, verified; by prefix, by index file.
 cp -r "$GOLDEN/checkpoint/manager" m
 cp -r "$GOLDEN/checkpoint/ps" ps

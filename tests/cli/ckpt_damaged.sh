@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Every fault is reported with file, tensor and offset; the exit code is 1.
 cp -r "$GOLDEN/checkpoint-bad" bad
 for b in data-flip-0 data-missing data-cut-4 index-block-flip index-empty shards-one-missing; do

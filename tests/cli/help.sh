@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Every command answers --help and --version.
 for c in "" run records "records head" "records count" "records verify" ckpt "ckpt list" "ckpt show" "ckpt verify"; do
     $SHEAF $c --help >help.txt || echo "$c --help failed"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The man pages tell of every option and every variable, and of none that is not there. DOCS is the folder docs/man.
 options() { grep -oE '^ +(-[a-z], )?--[a-z-]+' | grep -oE -- '--[a-z-]+' | grep -vxE -- '--help|--version' | sort -u; }
 page() { grep -oE '^\*(-[a-z]\*, \*)?--[a-z-]+\*' "$DOCS/$1" | grep -oE -- '--[a-z-]+' | grep -vxE -- '--help|--version' | sort -u; }

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The committed data: how many, how they look, all intact.
 cp "$DATA"/*.tfrecord .
 $SHEAF records head digits-test.tfrecord

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Every fault is reported with file, record and offset; verify goes on where it can; the exit code is 1.
 damage() { # file, offset, byte
     cp "$DATA/digits-test.tfrecord" "$1"

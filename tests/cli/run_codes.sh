@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The exit code is the first that is not 0, as a shell counts it.
 code() { "$SHEAF" run "$@"; echo "$?"; }
 code true

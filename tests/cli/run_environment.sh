@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Each task finds its place, a secret only its owner can read, one run id, its cores, nothing to read, and no descriptor
 # besides the three.
 export SHEAF_RUN_ID=inherited

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # A ps that stays when all others have ended is ended and does not count; so is an evaluator after a failure.
 $SHEAF run -w 1 -p 1 --grace 0.3 -- sh -c 'case $TF_CONFIG in *type\":\"ps*) sleep 100;; esac; echo done'
 echo $?

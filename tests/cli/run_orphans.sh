@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # No child outlives the launcher: killed hard, killed kindly, or ended while a task left something behind.
 left() { # waits up to 5 s until no process with the marker is there
     for _ in $(seq 50); do

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The last line of the chief, else of worker 0, comes last and without its mark.
 $SHEAF run -w 2 -- sh -c 'case $TF_CONFIG in *index\":1*) sleep 0.5; echo late;; *) echo first; echo result;; esac'
 echo --- chief

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # --timeout ends everything, first kindly, then not.
 $SHEAF run -w 2 --timeout 0.3 --grace 0.3 sleep 100
 echo $?

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Wrong usage is 2, with one line that says what is wrong.
 try() { "$SHEAF" "$@"; echo "$? $*"; }
 try

@@ -6,8 +6,8 @@
 
 #include <cmocka.h>
 
-#include <sheaf/frame.h>
 #include "world.h"
+#include <sheaf/frame.h>
 
 #define CONFIG(cluster, task) "TF_CONFIG={\"cluster\":" cluster ",\"task\":" task "}"
 #define WORLD(...)  \
