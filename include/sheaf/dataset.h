@@ -26,6 +26,7 @@ typedef struct sheaf_iterator sheaf_iterator;
 #define SHEAF_INFINITE (-1)
 #define SHEAF_UNKNOWN  (-2)
 
+/** One count more, for a second use; returns `d`. Each count is used up by a builder or given back. */
 SHEAF_API sheaf_dataset *sheaf_dataset_ref(sheaf_dataset *d);
 SHEAF_API void sheaf_dataset_free(sheaf_dataset *d);
 

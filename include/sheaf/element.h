@@ -40,6 +40,7 @@ SHEAF_API sheaf_status sheaf_element_put(sheaf_element *e, const char *name, she
  *  lists the names there are. NULL as `name` stands for the only tensor. */
 SHEAF_API sheaf_tensor *sheaf_element_get(const sheaf_element *e, const char *name);
 
+/** Number of its tensors. */
 SHEAF_API size_t sheaf_element_size(const sheaf_element *e);
 /** Name and tensor `i` in order; NULL past the end. */
 SHEAF_API const char *sheaf_element_name(const sheaf_element *e, size_t i);
@@ -49,6 +50,7 @@ SHEAF_API sheaf_tensor *sheaf_element_at(const sheaf_element *e, size_t i);
  *  names "0", "1", …, a dict for others. `pattern`: '{' dict, '(' tuple, '[' list. */
 SHEAF_API void sheaf_element_nest(sheaf_element *e, char pattern);
 
+/** The element beyond its frame; the caller frees what is returned. */
 SHEAF_API sheaf_element *sheaf_element_keep(sheaf_element *e);
 SHEAF_API void sheaf_element_free(sheaf_element *e);
 

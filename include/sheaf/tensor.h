@@ -121,7 +121,6 @@ SHEAF_API sheaf_tensor *sheaf_plain(sheaf_tensor *t);
 SHEAF_API sheaf_tensor *sheaf_failed(const sheaf_error *err);
 
 /* Looking at them. NULL and failed tensors are allowed. */
-
 SHEAF_API sheaf_dtype sheaf_tensor_dtype(const sheaf_tensor *t);
 SHEAF_API sheaf_shape sheaf_tensor_shape(const sheaf_tensor *t);
 SHEAF_API int64_t sheaf_tensor_elements(const sheaf_tensor *t);

@@ -31,6 +31,7 @@ SHEAF_API sheaf_element *sheaf_values_at(const sheaf_values *v, int i);
 /** Tensor `name` (NULL: the only one) of local replica `i`. */
 SHEAF_API sheaf_tensor *sheaf_values_get(const sheaf_values *v, int i, const char *name);
 
+/** The values beyond their frame; the caller frees what is returned. */
 SHEAF_API sheaf_values *sheaf_values_keep(sheaf_values *v);
 SHEAF_API void sheaf_values_free(sheaf_values *v);
 
