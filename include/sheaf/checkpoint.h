@@ -18,7 +18,8 @@ typedef struct sheaf_checkpoint sheaf_checkpoint;
 /** An empty checkpoint. Builder: errors of sheaf_checkpoint_add come out of save and restore. */
 SHEAF_API sheaf_checkpoint *sheaf_checkpoint_new(void);
 SHEAF_API void sheaf_checkpoint_free(sheaf_checkpoint *c);
-/** Adds an object under a name of its own, as a keyword of tf.train.Checkpoint. Borrowed until the checkpoint is freed. */
+/** Adds an object under a name of its own, as a keyword of tf.train.Checkpoint; "model/dense/kernel" is object `kernel` of
+ *  `dense` of `model`. Borrowed until the checkpoint is freed. */
 SHEAF_API void sheaf_checkpoint_add(sheaf_checkpoint *c, const char *name, sheaf_trackable *object);
 /** Shorthands. */
 SHEAF_API void sheaf_checkpoint_add_variable(sheaf_checkpoint *c, const char *name, sheaf_variable *v);
@@ -46,8 +47,10 @@ SHEAF_API sheaf_tensor *sheaf_shardable_tensor(sheaf_shardable *t);
 typedef struct sheaf_shard_plan sheaf_shard_plan;
 /** Puts tensor `t` into shard `shard`, from 0 on. */
 SHEAF_API void sheaf_shard_put(sheaf_shard_plan *plan, int shard, const sheaf_shardable *t);
-/** The same under a key, slice and tensor of the callback's own; what breaks the promises (R8.4) is refused after the
- *  callback: removed, added, duplicated, reshaped, retyped, another task's (S203–S207). */
+/** The same under a key, slice and tensor of the callback's own. A slice may be a part of a tensor whose other parts go
+ *  elsewhere. The callback says where, not what: of `tensor` only dtype and shape are looked at, the values are the
+ *  object's. What breaks the promises (R8.4) is refused after the callback with SHEAF_ERR_FAILED_PRECONDITION: removed,
+ *  added, duplicated, reshaped, retyped, another task's (S203–S207). */
 SHEAF_API void sheaf_shard_put_as(sheaf_shard_plan *plan, int shard, const char *key,
                                   const char *slice_spec, sheaf_tensor *tensor, const char *device);
 
@@ -82,11 +85,13 @@ SHEAF_CHECKED sheaf_status sheaf_checkpoint_write(sheaf_checkpoint *c, const cha
                                                   const sheaf_checkpoint_options *options,
                                                   sheaf_error *err);
 /** Reads every object of the checkpoint back. SHEAF_ERR_NOT_FOUND: an object or a file is missing (names it);
- *  SHEAF_ERR_INVALID_ARGUMENT: another dtype or shape (names tensor, found, expected); SHEAF_ERR_DATA_LOSS: names file,
- *  tensor and offset. Nothing is changed unless everything was read. */
+ *  SHEAF_ERR_INVALID_ARGUMENT: another dtype or shape (names tensor, found, expected); SHEAF_ERR_DATA_LOSS, or
+ *  SHEAF_ERR_OUT_OF_RANGE where a data file is too short: names file, tensor and offset. Nothing is changed unless
+ *  everything was read. Objects of the file that this program does not have are left alone. */
 SHEAF_CHECKED sheaf_status sheaf_checkpoint_restore(sheaf_checkpoint *c, const char *path,
                                                     sheaf_error *err);
-/** The newest checkpoint of a directory by its state file, text of the frame; NULL if there is none. */
+/** The newest checkpoint of a directory by its state file that still has its index, text of the frame; NULL if there is
+ *  none. */
 SHEAF_API const char *sheaf_checkpoint_latest(const char *directory);
 
 /* A directory of checkpoints. */
@@ -105,7 +110,8 @@ SHEAF_CHECKED sheaf_status sheaf_checkpoint_manager_new(sheaf_checkpoint *c, con
                                                         sheaf_checkpoint_manager **manager,
                                                         sheaf_error *err);
 SHEAF_API void sheaf_checkpoint_manager_free(sheaf_checkpoint_manager *m);
-/** Restores the newest complete checkpoint; `*path` NULL if there was none, which is no error. */
+/** Restores the newest complete checkpoint; `*path` NULL if there was none, which is no error. Damaged ones are passed over
+ *  with a warning; if nothing else is left, the damage is the error. */
 SHEAF_CHECKED sheaf_status sheaf_manager_restore(sheaf_checkpoint_manager *m, const char **path,
                                                  sheaf_error *err);
 /** Saves now, then deletes the oldest beyond max_to_keep. */

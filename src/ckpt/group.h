@@ -7,8 +7,8 @@
  * ckpt/ plans, writes this task's files, merges and commits. What another task holds is written and
  * read by that task; the group carries the order to it, and the owner carries it out with
  * ckpt/shard.h. distribute/ and ps/ implement groups; a process alone needs none. A saveable names
- * its group, so ckpt/ needs no notion of a strategy. All saveables of a checkpoint that name a group
- * name the same one; those without belong to this process.
+ * its group, so ckpt/ needs no notion of a strategy. All saveables of a checkpoint that name a
+ * group name the same one; those without belong to this process.
  *
  * A variable of which every worker has a copy (mirrored over workers) names the group and, in each
  * process, a device of that process: the writer saves its own copy, and each process restores its
@@ -59,8 +59,8 @@ struct sheaf__save_group_class {
     /* Synchronous strategies, else NULL: gives every worker the writer's `*path` (NULL: none), so
      * that all restore the same checkpoint. Text of the frame. Called by all of them. */
     sheaf_status (*agree)(struct sheaf__save_group *g, const char **path, sheaf_error *err);
-    /* Synchronous strategies, else NULL: returns when every worker has finished its save or restore,
-     * so that nobody goes on with half of it, with the first failure of any of them. */
+    /* Synchronous strategies, else NULL: returns when every worker has finished its save or
+     * restore, so that nobody goes on with half of it, with the first failure of any of them. */
     sheaf_status (*finish)(struct sheaf__save_group *g, sheaf_status mine, sheaf_error *err);
 };
 

@@ -22,8 +22,7 @@ sheaf_status sheaf__shard_write(const char *path, const struct sheaf__shard_item
 /* Reads each item's slice from checkpoint `path`, in whatever slices it was stored. Stops at the
  * first failure; what `put` was given before it must not be used then. */
 sheaf_status sheaf__shard_read(const char *path, const struct sheaf__shard_item *items,
-                               size_t count, sheaf__shard_put_fn put, void *user,
-                               sheaf_error *err);
+                               size_t count, sheaf__shard_put_fn put, void *user, sheaf_error *err);
 /* The slice `part` of `t`, which is itself the slice at `offset` of the same tensor: `t` or a view
  * of it if it can be one, else a copy. */
 sheaf_tensor *sheaf__shard_cut(sheaf_tensor *t, const int64_t *offset,

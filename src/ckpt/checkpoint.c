@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ckpt/checkpoint.h"
+
+#include "base/array.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "ckpt/directory.h"
+#include "tensor/frame.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define COUNTER "save_counter"
+
+/* Groups. */
+
+static bool group_child(sheaf_trackable *t, size_t i, const char **name, sheaf_trackable **child)
+{
+    const struct sheaf__ckpt_group *g = t->object;
+    if (i >= g->count)
+        return false;
+    *name = g->edges[i].name;
+    *child = g->edges[i].child;
+    return true;
+}
+
+static const struct sheaf__trackable_class group_class = {.child = group_child};
+
+static void clear_group(struct sheaf__ckpt_group *g)
+{
+    for (size_t i = 0; i < g->count; i++) {
+        sheaf__free(g->edges[i].name);
+        if (g->edges[i].group) {
+            clear_group(g->edges[i].group);
+            sheaf__free(g->edges[i].group);
+        }
+    }
+    sheaf__free(g->edges);
+}
+
+static struct sheaf__ckpt_edge *find_edge(const struct sheaf__ckpt_group *g, const char *name,
+                                          size_t size)
+{
+    for (size_t i = 0; i < g->count; i++) {
+        if (strlen(g->edges[i].name) == size && !memcmp(g->edges[i].name, name, size))
+            return &g->edges[i];
+    }
+    return NULL;
+}
+
+/* NULL: no memory. The edges of the root are kept sorted, as keywords are; others in the order in
+ * which they came. */
+static struct sheaf__ckpt_edge *add_edge(struct sheaf__ckpt_group *g, const char *name, size_t size,
+                                         bool sorted)
+{
+    char *copy = sheaf__strndup(name, size);
+    if (!copy || !sheaf__array_reserve(&g->edges, &g->capacity, g->count + 1, sizeof(*g->edges))) {
+        sheaf__free(copy);
+        return NULL;
+    }
+    size_t at = g->count++;
+    for (; sorted && at > 0 && strcmp(g->edges[at - 1].name, copy) > 0; at--)
+        g->edges[at] = g->edges[at - 1];
+    g->edges[at] = (struct sheaf__ckpt_edge){.name = copy};
+    return &g->edges[at];
+}
+
+/* The root: its edges, and the counter once there is one. */
+
+static bool root_child(sheaf_trackable *t, size_t i, const char **name, sheaf_trackable **child)
+{
+    sheaf_checkpoint *c = t->object;
+    if (i == c->root.count && c->counter.made) {
+        *name = COUNTER;
+        *child = &c->counter.trackable;
+        return true;
+    }
+    return group_child(&c->root.trackable, i, name, child);
+}
+
+static const struct sheaf__trackable_class root_class = {.child = root_child};
+
+static bool counter_saveable(sheaf_trackable *t, size_t i, struct sheaf__saveable *out)
+{
+    (void)t;
+    *out = (struct sheaf__saveable){
+        .attribute = "VARIABLE_VALUE", .full_name = COUNTER, .dtype = SHEAF_INT64};
+    return i == 0;
+}
+
+static sheaf_tensor *counter_read(sheaf_trackable *t, size_t i)
+{
+    const struct sheaf__ckpt_counter *counter = t->object;
+    (void)i;
+    return sheaf_long(counter->value);
+}
+
+static sheaf_status counter_write(sheaf_trackable *t, size_t i, sheaf_tensor *value,
+                                  sheaf_error *err)
+{
+    struct sheaf__ckpt_counter *counter = t->object;
+    (void)i;
+    (void)err;
+    counter->value = sheaf_tensor_integer(value, 0);
+    return SHEAF_OK;
+}
+
+static const struct sheaf__trackable_class counter_class = {
+    .saveable = counter_saveable, .read = counter_read, .write = counter_write};
+
+/* The object. */
+
+sheaf_checkpoint *sheaf_checkpoint_new(void)
+{
+    sheaf_checkpoint *c = sheaf__calloc(1, sizeof(*c));
+    if (!c)
+        return NULL;
+    c->root.trackable = (sheaf_trackable){&group_class, &c->root};
+    c->counter.trackable = (sheaf_trackable){&counter_class, &c->counter};
+    return c;
+}
+
+void sheaf_checkpoint_free(sheaf_checkpoint *c)
+{
+    if (!c)
+        return;
+    clear_group(&c->root);
+    sheaf__free(c);
+}
+
+sheaf_status sheaf__checkpoint_check(const sheaf_checkpoint *c, sheaf_error *err)
+{
+    if (!c)
+        return sheaf__no_memory(err, "a checkpoint");
+    return c->latched.status < 0 ? sheaf__error_copy(err, &c->latched) : SHEAF_OK;
+}
+
+static void latch(sheaf_checkpoint *c, sheaf_status status, const char *name, const char *what)
+{
+    if (c->latched.status >= 0)
+        sheaf__error(&c->latched, status, "checkpoint object '%s': %s", name ? name : "", what);
+}
+
+/* The group at the end of all steps of `name` but the last, which `*last` is. NULL: latched. */
+static struct sheaf__ckpt_group *descend(sheaf_checkpoint *c, const char *name, const char **last)
+{
+    struct sheaf__ckpt_group *g = &c->root;
+    const char *step = name, *slash;
+    while ((slash = strchr(step, '/'))) {
+        size_t size = (size_t)(slash - step);
+        struct sheaf__ckpt_edge *edge = size ? find_edge(g, step, size) : NULL;
+        if (!size || (edge && !edge->group)) {
+            latch(c, SHEAF_ERR_INVALID_ARGUMENT, name,
+                  size ? "a name before it is that of an object" : "a part of the name is empty");
+            return NULL;
+        }
+        if (!edge) {
+            struct sheaf__ckpt_group *made = sheaf__calloc(1, sizeof(*made));
+            edge = made ? add_edge(g, step, size, g == &c->root) : NULL;
+            if (!edge) {
+                sheaf__free(made);
+                latch(c, SHEAF_ERR_RESOURCE_EXHAUSTED, name, "not enough memory");
+                return NULL;
+            }
+            made->trackable = (sheaf_trackable){&group_class, made};
+            edge->group = made;
+            edge->child = &made->trackable;
+        }
+        g = edge->group;
+        step = slash + 1;
+    }
+    *last = step;
+    return g;
+}
+
+void sheaf_checkpoint_add(sheaf_checkpoint *c, const char *name, sheaf_trackable *object)
+{
+    const char *last = NULL;
+    if (!c)
+        return;
+    if (!name || !*name || !object) {
+        latch(c, SHEAF_ERR_INVALID_ARGUMENT, name, object ? "it has no name" : "there is none");
+        return;
+    }
+    struct sheaf__ckpt_group *g = descend(c, name, &last);
+    if (!g)
+        return;
+    if (!*last || find_edge(g, last, strlen(last)) || (g == &c->root && !strcmp(last, COUNTER))) {
+        latch(c, SHEAF_ERR_INVALID_ARGUMENT, name,
+              *last ? "the name is taken" : "a part of the name is empty");
+        return;
+    }
+    struct sheaf__ckpt_edge *edge = add_edge(g, last, strlen(last), g == &c->root);
+    if (!edge)
+        latch(c, SHEAF_ERR_RESOURCE_EXHAUSTED, name, "not enough memory");
+    else
+        edge->child = object;
+}
+
+/* Saving. */
+
+static sheaf_status check_path(const char *path, sheaf_error *err)
+{
+    if (!path || !*path)
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "a checkpoint without a path");
+    if (!strcmp(sheaf__path_name(path), "checkpoint"))
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                            "save path '%s' conflicts with the path of the checkpoint state", path);
+    return SHEAF_OK;
+}
+
+static sheaf_status save_at(sheaf_checkpoint *c, struct sheaf__ckpt_save how, const char *path,
+                            bool *skipped, sheaf_error *err)
+{
+    sheaf_trackable root = {&root_class, c};
+    how.root = &root;
+    how.path = path;
+    return sheaf__ckpt_save(&how, skipped, err);
+}
+
+sheaf_status sheaf__checkpoint_save_next(sheaf_checkpoint *c, const struct sheaf__ckpt_save *how,
+                                         const char *prefix, const char **path, sheaf_error *err)
+{
+    SHEAF__TRY(sheaf__checkpoint_check(c, err));
+    if (!prefix || !*prefix)
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "a checkpoint without a path");
+    struct sheaf__ckpt_counter before = c->counter;
+    char *name = sheaf__printf("%s-%" PRId64, prefix, c->counter.value + 1);
+    if (!name)
+        return sheaf__no_memory(err, "saving a checkpoint");
+    bool skipped = false;
+    c->counter.value++;
+    c->counter.made = true;
+    sheaf_status status = save_at(c, *how, name, &skipped, err);
+    if (status < 0 || skipped)
+        c->counter = before;
+    else if (path)
+        *path = sheaf__frame_text(name, strlen(name));
+    if (status >= 0 && skipped && path)
+        *path = NULL;
+    sheaf__free(name);
+    return status;
+}
+
+static sheaf_status note_latest(void *user, const char *path, sheaf_error *err)
+{
+    (void)user;
+    return sheaf__directory_note(path, err);
+}
+
+sheaf_status sheaf_checkpoint_save(sheaf_checkpoint *c, const char *prefix,
+                                   const sheaf_checkpoint_options *options, const char **path,
+                                   sheaf_error *err)
+{
+    struct sheaf__ckpt_save how = {.options = options, .committed = note_latest};
+    return sheaf__checkpoint_save_next(c, &how, prefix, path, err);
+}
+
+sheaf_status sheaf_checkpoint_write(sheaf_checkpoint *c, const char *path,
+                                    const sheaf_checkpoint_options *options, sheaf_error *err)
+{
+    struct sheaf__ckpt_save how = {.options = options};
+    bool skipped;
+    SHEAF__TRY(sheaf__checkpoint_check(c, err));
+    SHEAF__TRY(check_path(path, err));
+    return save_at(c, how, path, &skipped, err);
+}
+
+sheaf_status sheaf_checkpoint_restore(sheaf_checkpoint *c, const char *path, sheaf_error *err)
+{
+    SHEAF__TRY(sheaf__checkpoint_check(c, err));
+    if (!path || !*path)
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "a checkpoint without a path");
+    sheaf_trackable root = {&root_class, c};
+    struct sheaf__ckpt_counter before = c->counter;
+    c->counter.made = true;
+    sheaf_status status = sheaf__ckpt_restore(&root, &c->counter.trackable, path, err);
+    /* One that was not in the file is made by the first save. */
+    if (status < 0 || c->counter.value == 0)
+        c->counter.made = before.made;
+    return status;
+}
+
+sheaf_status sheaf__checkpoint_group(sheaf_checkpoint *c, struct sheaf__save_group **group,
+                                     sheaf_error *err)
+{
+    struct sheaf__ckpt_objects objects;
+    sheaf_trackable root = {&root_class, c};
+    SHEAF__TRY(sheaf__checkpoint_check(c, err));
+    SHEAF__TRY(sheaf__objects_walk(&objects, &root, err));
+    *group = objects.group;
+    sheaf__objects_free(&objects);
+    return SHEAF_OK;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SHEAF_CKPT_CHECKPOINT_H
+#define SHEAF_CKPT_CHECKPOINT_H
+
+/* Inside of a checkpoint object, for the manager. */
+
+#include "ckpt/save.h"
+
+/* An object that only has children: the checkpoint itself, or a step of a path "model/kernel". */
+struct sheaf__ckpt_group {
+    sheaf_trackable trackable;
+    char *name; /* of the edge to it */
+    struct sheaf__ckpt_edge {
+        char *name;
+        sheaf_trackable *child;
+        struct sheaf__ckpt_group *group; /* own; NULL: the program's object */
+    } * edges;
+    size_t count, capacity;
+};
+
+/* The number of saves so far: TensorFlow's save_counter. */
+struct sheaf__ckpt_counter {
+    sheaf_trackable trackable;
+    int64_t value;
+    bool made; /* by the first save, or a restore that found one */
+};
+
+struct sheaf_checkpoint {
+    struct sheaf__ckpt_group root;
+    struct sheaf__ckpt_counter counter;
+    sheaf_error latched;
+};
+
+/* The latched error, if there is one. */
+sheaf_status sheaf__checkpoint_check(const sheaf_checkpoint *c, sheaf_error *err);
+/* Saves under the next number; `committed` as in struct sheaf__ckpt_save. `*path` is text of the
+ * frame, NULL where this process has no part in it. */
+sheaf_status sheaf__checkpoint_save_next(sheaf_checkpoint *c, const struct sheaf__ckpt_save *how,
+                                         const char *prefix, const char **path, sheaf_error *err);
+/* The group of tasks that save together, NULL: this process alone. */
+sheaf_status sheaf__checkpoint_group(sheaf_checkpoint *c, struct sheaf__save_group **group,
+                                     sheaf_error *err);
+
+#endif

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ckpt/directory.h"
+
+#include "base/clock.h"
+#include "base/config.h"
+#include "base/crc32c.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "base/wait.h"
+#include "format/bundle.h"
+#include "tensor/frame.h"
+
+#include <string.h>
+
+#define POLL (50 * SHEAF__MS)
+
+static sheaf_status no_memory(sheaf_error *err)
+{
+    return sheaf__no_memory(err, "a directory of checkpoints");
+}
+
+char *sheaf__directory_resolve(const char *directory, const char *path)
+{
+    return *path == '/' ? sheaf__strdup(path) : sheaf__path_join(directory, path);
+}
+
+bool sheaf__directory_has(const char *path)
+{
+    char *index = sheaf__bundle_index_path(path);
+    bool there = index && sheaf__file_exists(index);
+    sheaf__free(index);
+    return there;
+}
+
+/* Takes out of a state what no longer exists, and `path` wherever it stands. */
+static sheaf_status drop_gone(struct sheaf__state_file *s, const char *directory, const char *path,
+                              sheaf_error *err)
+{
+    for (size_t i = s->paths.count; i-- > 0;) {
+        char *full = sheaf__directory_resolve(directory, s->paths.items[i]);
+        if (!full)
+            return no_memory(err);
+        if (!strcmp(full, path) || !sheaf__directory_has(full))
+            sheaf__state_file_drop(s, i);
+        sheaf__free(full);
+    }
+    return SHEAF_OK;
+}
+
+static sheaf_status note_in(const char *directory, const char *path, sheaf_error *err)
+{
+    struct sheaf__state_file s = {0};
+    /* One that cannot be read is replaced. */
+    if (sheaf__state_file_read(&s, directory, NULL) < 0)
+        s = (struct sheaf__state_file){0};
+    const char *name = sheaf__path_name(path);
+    sheaf_status status = drop_gone(&s, directory, path, err);
+    char *latest = sheaf__strdup(name);
+    if (status >= 0 &&
+        (!latest || !sheaf__state_file_add(&s, name, (double)sheaf__clock_wall() / 1e9)))
+        status = no_memory(err);
+    if (status >= 0) {
+        sheaf__free(s.latest);
+        s.latest = latest;
+        latest = NULL;
+        status = sheaf__state_file_write(&s, directory, err);
+    }
+    sheaf__free(latest);
+    sheaf__state_file_free(&s);
+    return status;
+}
+
+sheaf_status sheaf__directory_note(const char *path, sheaf_error *err)
+{
+    char *directory = sheaf__path_directory(path);
+    sheaf_status status = directory ? note_in(directory, path, err) : no_memory(err);
+    sheaf__free(directory);
+    return status;
+}
+
+/* Adds a checkpoint once, if it has an index. */
+static sheaf_status add_candidate(struct sheaf__strings *paths, const char *directory,
+                                  const char *name, sheaf_error *err)
+{
+    char *full = sheaf__directory_resolve(directory, name);
+    if (!full)
+        return no_memory(err);
+    bool wanted = sheaf__directory_has(full);
+    for (size_t i = 0; i < paths->count && wanted; i++)
+        wanted = strcmp(paths->items[i], full) != 0;
+    if (!wanted) {
+        sheaf__free(full);
+        return SHEAF_OK;
+    }
+    return sheaf__strings_take(paths, full) ? SHEAF_OK : no_memory(err);
+}
+
+static sheaf_status add_state(struct sheaf__strings *paths, const char *directory,
+                              const struct sheaf__state_file *s, sheaf_error *err)
+{
+    if (s->latest)
+        SHEAF__TRY(add_candidate(paths, directory, s->latest, err));
+    for (size_t i = s->paths.count; i-- > 0;)
+        SHEAF__TRY(add_candidate(paths, directory, s->paths.items[i], err));
+    return SHEAF_OK;
+}
+
+/* The N of "<name>-N.index"; -1: it is no such name. */
+static int64_t number_of(const char *file, const char *name)
+{
+    size_t size = strlen(name);
+    int64_t number = -1;
+    char digits[24];
+    if (strncmp(file, name, size) != 0 || file[size] != '-' || !sheaf__str_ends(file, ".index"))
+        return -1;
+    size_t length = strlen(file) - size - 1 - strlen(".index");
+    if (length == 0 || length >= sizeof(digits))
+        return -1;
+    memcpy(digits, file + size + 1, length);
+    digits[length] = 0;
+    if (strspn(digits, "0123456789") != length || !sheaf__str_to_int(digits, &number))
+        return -1;
+    return number;
+}
+
+/* Time of the last change of a file of the directory; -1: it is not there. */
+static int64_t changed(const char *directory, const char *name)
+{
+    struct sheaf__file_stat stat = {.mtime_ns = -1};
+    char *path = sheaf__path_join(directory, name);
+    if (!path || sheaf__file_stat(path, &stat, NULL) < 0)
+        stat.mtime_ns = -1;
+    sheaf__free(path);
+    return stat.mtime_ns;
+}
+
+/* Adds what the directory has beyond its state file, the highest number first. */
+static sheaf_status add_unknown(struct sheaf__strings *paths, const char *directory,
+                                const char *name, struct sheaf__strings *files, sheaf_error *err)
+{
+    int64_t since = changed(directory, "checkpoint"), last = INT64_MAX;
+    for (;;) {
+        const char *best = NULL;
+        int64_t best_number = -1;
+        for (size_t i = 0; i < files->count; i++) {
+            int64_t number = number_of(files->items[i], name);
+            if (number > best_number && number < last &&
+                changed(directory, files->items[i]) > since) {
+                best = files->items[i];
+                best_number = number;
+            }
+        }
+        if (!best)
+            return SHEAF_OK;
+        char *prefix = sheaf__strndup(best, strlen(best) - strlen(".index"));
+        sheaf_status status =
+            prefix ? add_candidate(paths, directory, prefix, err) : no_memory(err);
+        sheaf__free(prefix);
+        SHEAF__TRY(status);
+        last = best_number;
+    }
+}
+
+/* A checkpoint that was finished after the state file was written is newer than all it names. */
+static void move_last_to_front(struct sheaf__strings *paths, size_t known)
+{
+    for (size_t i = known; i < paths->count; i++) {
+        char *newer = paths->items[i];
+        size_t to = i - known;
+        memmove(paths->items + to + 1, paths->items + to, (i - to) * sizeof(*paths->items));
+        paths->items[to] = newer;
+    }
+}
+
+sheaf_status sheaf__directory_candidates(const char *directory, const char *name,
+                                         struct sheaf__strings *paths, sheaf_error *err)
+{
+    struct sheaf__state_file s = {0};
+    struct sheaf__strings files = {0};
+    sheaf_error fault = {0};
+    sheaf_status status = sheaf__state_file_read(&s, directory, &fault);
+    if (status < 0 && status != SHEAF_ERR_NOT_FOUND)
+        sheaf__log(SHEAF_LOG_WARN, "%s: %s; looking at the files of the directory", fault.file,
+                   fault.message);
+    status = add_state(paths, directory, &s, err);
+    size_t known = paths->count;
+    if (status >= 0 && sheaf__file_list(directory, &files, NULL) >= 0)
+        status = add_unknown(paths, directory, name, &files, err);
+    if (status >= 0)
+        move_last_to_front(paths, known);
+    sheaf__strings_clear(&files);
+    sheaf__state_file_free(&s);
+    return status;
+}
+
+sheaf_status sheaf__directory_sidecar(const char *path, struct sheaf__sidecar *sidecar,
+                                      sheaf_error *err)
+{
+    *sidecar = (struct sheaf__sidecar){0};
+    char *index = sheaf__bundle_index_path(path);
+    struct sheaf__map *map = NULL;
+    if (!index)
+        return no_memory(err);
+    sheaf_status status = sheaf__file_map(index, &map, err);
+    sheaf__free(index);
+    SHEAF__TRY(status);
+    status = sheaf__sidecar_read(path, sheaf__crc32c(map->data, map->size), sidecar, err);
+    sheaf__unref(map);
+    return status;
+}
+
+const char *sheaf_checkpoint_latest(const char *directory)
+{
+    struct sheaf__state_file s = {0};
+    struct sheaf__strings paths = {0};
+    const char *latest = NULL;
+    if (!directory || sheaf__state_file_read(&s, directory, NULL) < 0)
+        return NULL;
+    if (add_state(&paths, directory, &s, NULL) >= 0 && paths.count)
+        latest = sheaf__frame_text(paths.items[0], strlen(paths.items[0]));
+    sheaf__strings_clear(&paths);
+    sheaf__state_file_free(&s);
+    return latest;
+}
+
+/* Waiting. */
+
+/* Whether the run that we belong to ended with this checkpoint. */
+static bool is_last(const char *path)
+{
+    struct sheaf__sidecar s = {0};
+    if (sheaf__directory_sidecar(path, &s, NULL) < 0)
+        return false;
+    const char *run = sheaf__config_text(SHEAF__CONFIG_RUN_ID);
+    bool last = s.last && !strcmp(s.run_id ? s.run_id : "", run);
+    sheaf__sidecar_free(&s);
+    return last;
+}
+
+sheaf_status sheaf_checkpoint_wait(const char *directory, const char *previous, double deadline,
+                                   const char **path, sheaf_error *err)
+{
+    int64_t until = sheaf__clock_deadline(deadline);
+    if (!directory)
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "no directory of checkpoints");
+    for (;;) {
+        const char *latest = sheaf_checkpoint_latest(directory);
+        if (latest && (!previous || strcmp(latest, previous) != 0)) {
+            *path = latest;
+            return SHEAF_OK;
+        }
+        /* What is last stays last, but the newer one may have come between the two looks. */
+        if (latest && is_last(latest))
+            return SHEAF_END;
+        int64_t now = sheaf__clock_now();
+        if (now >= until)
+            return sheaf__error(err, SHEAF_ERR_DEADLINE, "no new checkpoint in '%s' after %g s",
+                                directory, deadline);
+        int64_t next = until - now < POLL ? until : now + POLL;
+        SHEAF__TRY(sheaf__wait_sleep(next, NULL, err));
+    }
+}

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "ckpt/checkpoint.h"
+#include "ckpt/directory.h"
+#include "format/bundle.h"
+#include "tensor/frame.h"
+
+#include <string.h>
+
+#define DEFAULT_KEEP 5
+
+struct sheaf_checkpoint_manager {
+    sheaf_checkpoint *checkpoint;
+    char *directory;
+    char *name;
+    char *prefix; /* directory and name */
+    int max_to_keep;
+    int64_t every_steps;
+    sheaf_checkpoint_options save;
+    bool stepped; /* `last_step` is known */
+    int64_t last_step;
+    bool adopted; /* `state` was read */
+    struct sheaf__state_file state;
+};
+
+static sheaf_status no_memory(sheaf_error *err)
+{
+    return sheaf__no_memory(err, "a checkpoint manager");
+}
+
+void sheaf_checkpoint_manager_free(sheaf_checkpoint_manager *m)
+{
+    if (!m)
+        return;
+    sheaf__state_file_free(&m->state);
+    sheaf__free(m->directory);
+    sheaf__free(m->name);
+    sheaf__free(m->prefix);
+    sheaf__free(m);
+}
+
+static sheaf_status check_options(const sheaf_manager_options *options, sheaf_error *err)
+{
+    for (size_t i = 0; i < sizeof(options->reserved) / sizeof(options->reserved[0]); i++) {
+        if (options->reserved[i])
+            return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                                "manager options: reserved[%zu] is not 0", i);
+    }
+    if (options->every_steps < 0)
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                            "manager options: every_steps is negative");
+    if (options->name && (!*options->name || strchr(options->name, '/')))
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                            "manager options: '%s' is no name of a file", options->name);
+    return sheaf__ckpt_check_options(&options->save, err);
+}
+
+/* Whether this process writes the checkpoints. */
+static sheaf_status does_write(sheaf_checkpoint_manager *m, bool *writes, sheaf_error *err)
+{
+    struct sheaf__save_group *g = NULL;
+    SHEAF__TRY(sheaf__checkpoint_group(m->checkpoint, &g, err));
+    *writes = !g || g->cls->writes(g);
+    return SHEAF_OK;
+}
+
+/* Better now than after the first hour of training. */
+static sheaf_status check_directory(sheaf_checkpoint_manager *m, sheaf_error *err)
+{
+    SHEAF__TRY(sheaf__file_mkdir(m->directory, 0, err));
+    char *path = sheaf__printf("%s.probe", m->prefix);
+    if (!path)
+        return no_memory(err);
+    sheaf_status status = sheaf__file_replace(path, "", 0, err);
+    if (status >= 0)
+        status = sheaf__file_unlink(path, err);
+    sheaf__free(path);
+    return status;
+}
+
+sheaf_status sheaf_checkpoint_manager_new(sheaf_checkpoint *c, const char *directory,
+                                          const sheaf_manager_options *options,
+                                          sheaf_checkpoint_manager **manager, sheaf_error *err)
+{
+    static const sheaf_manager_options defaults;
+    const sheaf_manager_options *o = options ? options : &defaults;
+    SHEAF__TRY(check_options(o, err));
+    if (!directory || !*directory)
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "no directory of checkpoints");
+    sheaf_checkpoint_manager *m = sheaf__calloc(1, sizeof(*m));
+    if (!m)
+        return no_memory(err);
+    m->checkpoint = c;
+    m->directory = sheaf__strdup(directory);
+    m->name = sheaf__strdup(o->name ? o->name : "ckpt");
+    m->prefix = m->directory && m->name ? sheaf__path_join(directory, m->name) : NULL;
+    m->max_to_keep = o->max_to_keep ? o->max_to_keep : DEFAULT_KEEP;
+    m->every_steps = o->every_steps;
+    m->save = o->save;
+    bool writes = false;
+    sheaf_status status = m->prefix ? does_write(m, &writes, err) : no_memory(err);
+    if (status >= 0 && writes)
+        status = check_directory(m, err);
+    if (status < 0) {
+        sheaf_checkpoint_manager_free(m);
+        return status;
+    }
+    *manager = m;
+    return SHEAF_OK;
+}
+
+/* The state file. */
+
+/* True for a relative path "<name>-N": only such are ever deleted. */
+static bool is_ours(const sheaf_checkpoint_manager *m, const char *path)
+{
+    size_t size = strlen(m->name);
+    return !strncmp(path, m->name, size) && path[size] == '-' && path[size + 1] &&
+           strspn(path + size + 1, "0123456789") == strlen(path + size + 1);
+}
+
+/* Takes over what an earlier run left: only its own kind, and only what is there. */
+static sheaf_status adopt(sheaf_checkpoint_manager *m, sheaf_error *err)
+{
+    struct sheaf__state_file *s = &m->state;
+    if (m->adopted)
+        return SHEAF_OK;
+    if (sheaf__state_file_read(s, m->directory, NULL) < 0)
+        *s = (struct sheaf__state_file){0};
+    m->adopted = true;
+    for (size_t i = s->paths.count; i-- > 0;) {
+        char *full = sheaf__directory_resolve(m->directory, s->paths.items[i]);
+        if (!full)
+            return no_memory(err);
+        if (!is_ours(m, s->paths.items[i]) || !sheaf__directory_has(full))
+            sheaf__state_file_drop(s, i);
+        sheaf__free(full);
+    }
+    if (!s->has_last_preserved) {
+        s->last_preserved = 0; /* before all of them, so that TensorFlow manages them, too */
+        s->has_last_preserved = true;
+    }
+    return SHEAF_OK;
+}
+
+static sheaf_status add_to_state(sheaf_checkpoint_manager *m, const char *path, sheaf_error *err)
+{
+    struct sheaf__state_file *s = &m->state;
+    const char *name = sheaf__path_name(path);
+    for (size_t i = s->paths.count; i-- > 0;) {
+        if (!strcmp(s->paths.items[i], name))
+            sheaf__state_file_drop(s, i);
+    }
+    char *latest = sheaf__strdup(name);
+    if (!latest || !sheaf__state_file_add(s, name, (double)sheaf__clock_wall() / 1e9)) {
+        sheaf__free(latest);
+        return no_memory(err);
+    }
+    sheaf__free(s->latest);
+    s->latest = latest;
+    return sheaf__state_file_write(s, m->directory, err);
+}
+
+/* Deletes the oldest beyond max_to_keep; what cannot be deleted is tried again next time. */
+static bool sweep(sheaf_checkpoint_manager *m)
+{
+    struct sheaf__state_file *s = &m->state;
+    bool dropped = false;
+    while (m->max_to_keep > 0 && s->paths.count > (size_t)m->max_to_keep) {
+        sheaf_error fault = {0};
+        char *path = sheaf__directory_resolve(m->directory, s->paths.items[0]);
+        sheaf_status status = path ? sheaf__bundle_delete(path, &fault) : no_memory(&fault);
+        sheaf__free(path);
+        if (status < 0) {
+            sheaf__log(SHEAF_LOG_WARN, "old checkpoint '%s' not deleted: %s (%s)",
+                       s->paths.items[0], fault.message, fault.file);
+            break;
+        }
+        sheaf__state_file_drop(s, 0);
+        dropped = true;
+    }
+    return dropped;
+}
+
+static sheaf_status committed(void *user, const char *path, sheaf_error *err)
+{
+    sheaf_checkpoint_manager *m = user;
+    SHEAF__TRY(adopt(m, err));
+    SHEAF__TRY(add_to_state(m, path, err));
+    return sweep(m) ? sheaf__state_file_write(&m->state, m->directory, err) : SHEAF_OK;
+}
+
+sheaf_status sheaf_manager_save(sheaf_checkpoint_manager *m, bool last, const char **path,
+                                sheaf_error *err)
+{
+    sheaf_checkpoint_options options = m->save;
+    options.last |= last;
+    struct sheaf__ckpt_save how = {.options = &options, .committed = committed, .user = m};
+    return sheaf__checkpoint_save_next(m->checkpoint, &how, m->prefix, path, err);
+}
+
+/* Rounds down, for negative steps too. */
+static int64_t floor_divide(int64_t a, int64_t b)
+{
+    return a / b - (a % b < 0);
+}
+
+sheaf_status sheaf_manager_step(sheaf_checkpoint_manager *m, int64_t step, sheaf_error *err)
+{
+    if (!m->every_steps)
+        return SHEAF_OK;
+    /* The first call only looks at its own step: those before were saved by an earlier run. */
+    int64_t before = m->stepped ? m->last_step : step - 1;
+    m->last_step = step;
+    m->stepped = true;
+    if (floor_divide(step, m->every_steps) <= floor_divide(before, m->every_steps))
+        return SHEAF_OK;
+    return sheaf_manager_save(m, false, NULL, err);
+}
+
+/* Restoring the newest complete one. */
+
+/* Reads every byte of a checkpoint. */
+static sheaf_status verify(const char *path, sheaf_error *err)
+{
+    sheaf_bundle *b = NULL;
+    SHEAF__TRY(sheaf_bundle_open(path, &b, err));
+    sheaf_status status = sheaf_bundle_verify(b, err);
+    sheaf_bundle_free(b);
+    return status;
+}
+
+static void warn_of_damage(const char *path, const sheaf_error *err)
+{
+    char text[512];
+    sheaf_error_format(err, text, sizeof(text));
+    sheaf__log(SHEAF_LOG_WARN, "checkpoint '%s' is not complete and left out: %s", path, text);
+}
+
+/* One task alone: a restore changes nothing unless it can read everything, so it is the test. */
+static sheaf_status restore_first(sheaf_checkpoint_manager *m, const struct sheaf__strings *paths,
+                                  const char **path, sheaf_error *err)
+{
+    sheaf_error fault = {0}, damage;
+    for (size_t i = 0; i < paths->count; i++) {
+        fault = (sheaf_error){0};
+        if (sheaf_checkpoint_restore(m->checkpoint, paths->items[i], &fault) >= 0) {
+            *path = paths->items[i];
+            return SHEAF_OK;
+        }
+        damage = (sheaf_error){0};
+        if (verify(paths->items[i], &damage) >= 0)
+            return sheaf__error_copy(err, &fault); /* whole, but not of this program */
+        warn_of_damage(paths->items[i], &damage);
+    }
+    return paths->count ? sheaf__error_copy(err, &damage) : SHEAF_OK;
+}
+
+/* Several tasks: the writer chooses by reading everything, all restore that one. */
+static sheaf_status choose_first(const struct sheaf__strings *paths, const char **path,
+                                 sheaf_error *err)
+{
+    sheaf_error damage = {0};
+    for (size_t i = 0; i < paths->count; i++) {
+        if (verify(paths->items[i], &damage) >= 0) {
+            *path = paths->items[i];
+            return SHEAF_OK;
+        }
+        warn_of_damage(paths->items[i], &damage);
+    }
+    return paths->count ? sheaf__error_copy(err, &damage) : SHEAF_OK;
+}
+
+static sheaf_status restore_together(sheaf_checkpoint_manager *m, struct sheaf__save_group *g,
+                                     const struct sheaf__strings *paths, const char **path,
+                                     sheaf_error *err)
+{
+    sheaf_status status = SHEAF_OK;
+    if (g->cls->writes(g))
+        status = choose_first(paths, path, err);
+    if (status < 0) {
+        /* The others wait for the choice: they get the failure instead. */
+        return g->cls->finish ? g->cls->finish(g, status, err) : status;
+    }
+    SHEAF__TRY(g->cls->agree(g, path, err));
+    return *path ? sheaf_checkpoint_restore(m->checkpoint, *path, err) : SHEAF_OK;
+}
+
+sheaf_status sheaf_manager_restore(sheaf_checkpoint_manager *m, const char **path, sheaf_error *err)
+{
+    struct sheaf__strings paths = {0};
+    struct sheaf__save_group *g = NULL;
+    const char *found = NULL;
+    sheaf_status status = sheaf__checkpoint_group(m->checkpoint, &g, err);
+    if (status >= 0)
+        status = sheaf__directory_candidates(m->directory, m->name, &paths, err);
+    if (status >= 0)
+        status = g && g->cls->agree ? restore_together(m, g, &paths, &found, err)
+                                    : restore_first(m, &paths, &found, err);
+    if (status >= 0 && path)
+        *path = found ? sheaf__frame_text(found, strlen(found)) : NULL;
+    sheaf__strings_clear(&paths);
+    return status;
+}

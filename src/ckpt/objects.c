@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ckpt/objects.h"
+
+#include "base/array.h"
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "format/slice.h"
+#include "tensor/tensor.h"
+
+#include <string.h>
+
+static sheaf_status no_memory(sheaf_error *err)
+{
+    return sheaf__no_memory(err, "the objects of a checkpoint");
+}
+
+void sheaf__objects_escape(struct sheaf__str *out, const char *name)
+{
+    for (; *name; name++) {
+        if (*name == '.')
+            sheaf__str_add(out, "..");
+        else if (*name == '/')
+            sheaf__str_add(out, ".S");
+        else
+            sheaf__str_char(out, *name);
+    }
+}
+
+void sheaf__objects_free(struct sheaf__ckpt_objects *o)
+{
+    for (size_t i = 0; i < o->node_count; i++)
+        sheaf__free(o->nodes[i].path);
+    for (size_t i = 0; i < o->tensor_count; i++)
+        sheaf__free((void *)(uintptr_t)o->tensors[i].item.key);
+    sheaf__free(o->nodes);
+    sheaf__free(o->tensors);
+    sheaf__object_graph_free(&o->graph);
+    sheaf__buf_free(&o->graph_text);
+    sheaf__strmap_clear(&o->by_trackable, NULL);
+    *o = (struct sheaf__ckpt_objects){0};
+}
+
+/* Number of a trackable's node, -1 if it has none. */
+static int32_t find_node(const struct sheaf__ckpt_objects *o, sheaf_trackable *t)
+{
+    void *number = sheaf__strmap_get_bytes(&o->by_trackable, &t, sizeof(t));
+    return number ? (int32_t)(uintptr_t)number - 1 : -1;
+}
+
+/* Makes a node; takes the path, which may be NULL for no memory. */
+static bool add_node(struct sheaf__ckpt_objects *o, sheaf_trackable *t, char *path)
+{
+    void *number = (void *)(uintptr_t)(o->node_count + 1);
+    if (!path ||
+        !sheaf__array_reserve(&o->nodes, &o->node_capacity, o->node_count + 1, sizeof(*o->nodes)) ||
+        !sheaf__object_graph_add(&o->graph)) {
+        sheaf__free(path);
+        return false;
+    }
+    o->nodes[o->node_count++] = (struct sheaf__ckpt_node){t, path};
+    return sheaf__strmap_set_bytes(&o->by_trackable, &t, sizeof(t), number, NULL);
+}
+
+static char *child_path(const char *path, const char *name)
+{
+    struct sheaf__str out = {0};
+    if (*path) {
+        sheaf__str_add(&out, path);
+        sheaf__str_char(&out, '/');
+    }
+    sheaf__objects_escape(&out, name);
+    return out.text || out.failed ? sheaf__str_take(&out) : sheaf__strdup("");
+}
+
+static sheaf_status walk_children(struct sheaf__ckpt_objects *o, int32_t node, sheaf_error *err)
+{
+    sheaf_trackable *t = o->nodes[node].trackable, *child = NULL;
+    const char *name = NULL;
+    for (size_t i = 0; t->cls->child && t->cls->child(t, i, &name, &child); i++) {
+        int32_t number = find_node(o, child);
+        if (number < 0) {
+            number = (int32_t)o->node_count;
+            if (!add_node(o, child, child_path(o->nodes[node].path, name)))
+                return no_memory(err);
+        }
+        if (!sheaf__graph_add_child(&o->graph.nodes[node], name, number))
+            return no_memory(err);
+    }
+    return SHEAF_OK;
+}
+
+/* "w/.ATTRIBUTES/VARIABLE_VALUE": the name is escaped once more than in the graph. */
+static char *attribute_key(const char *path, const char *escaped)
+{
+    struct sheaf__str out = {0};
+    sheaf__str_printf(&out, "%s/.ATTRIBUTES/", path);
+    sheaf__objects_escape(&out, escaped);
+    return sheaf__str_take(&out);
+}
+
+static sheaf_status check_saveable(const struct sheaf__ckpt_objects *o, int32_t node,
+                                   const struct sheaf__saveable *s, sheaf_error *err)
+{
+    struct sheaf__slice slice = {.full = s->full, .shape = s->shape};
+    memcpy(slice.offset, s->offset, sizeof(slice.offset));
+    if (!sheaf_dtype_size(s->dtype) || !sheaf__slice_is_valid(&slice))
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                            "object '%s' has a tensor without dtype or shape", o->nodes[node].path);
+    if (s->group && o->group && s->group != o->group)
+        return sheaf__error(err, SHEAF_ERR_FAILED_PRECONDITION,
+                            "object '%s' belongs to another strategy than the objects before it",
+                            o->nodes[node].path);
+    return SHEAF_OK;
+}
+
+/* Adds the tensor, and names it in the graph unless it is a further slice of the one before. */
+static sheaf_status add_tensor(struct sheaf__ckpt_objects *o, int32_t node,
+                               const struct sheaf__ckpt_tensor *tensor, sheaf_error *err)
+{
+    const struct sheaf__saveable *s = &tensor->item.saveable;
+    struct sheaf__graph_node *in_graph = &o->graph.nodes[node];
+    struct sheaf__str name = {0};
+    sheaf__objects_escape(&name, s->attribute);
+    char *key = name.failed ? NULL : attribute_key(o->nodes[node].path, sheaf__str_text(&name));
+    bool room = key && sheaf__array_reserve(&o->tensors, &o->tensor_capacity, o->tensor_count + 1,
+                                            sizeof(*o->tensors));
+    if (room && !sheaf__graph_attribute(in_graph, name.text))
+        room =
+            sheaf__graph_add_attribute(in_graph, name.text, s->full_name ? s->full_name : "", key);
+    sheaf__str_free(&name);
+    if (!room) {
+        sheaf__free(key);
+        return no_memory(err);
+    }
+    o->tensors[o->tensor_count] = *tensor;
+    o->tensors[o->tensor_count++].item.key = key;
+    return SHEAF_OK;
+}
+
+static sheaf_status walk_tensors(struct sheaf__ckpt_objects *o, int32_t node, sheaf_error *err)
+{
+    sheaf_trackable *t = o->nodes[node].trackable;
+    struct sheaf__ckpt_tensor tensor = {.owner = t, .node = node};
+    struct sheaf__saveable *s = &tensor.item.saveable;
+    for (size_t i = 0; t->cls->saveable && t->cls->saveable(t, i, s); i++) {
+        tensor.number = i;
+        SHEAF__TRY(check_saveable(o, node, s, err));
+        if (s->group)
+            o->group = s->group;
+        /* A part without rows of a partitioned tensor is no slice (formats.md 4.5). */
+        bool none = sheaf_shape_elements(s->shape) == 0 && sheaf_shape_elements(s->full) > 0;
+        if (!none)
+            SHEAF__TRY(add_tensor(o, node, &tensor, err));
+    }
+    return SHEAF_OK;
+}
+
+/* "<variable>/.OPTIMIZER_SLOT/<optimizer>/<slot>". */
+static char *slot_path(const struct sheaf__ckpt_objects *o, int32_t optimizer, int32_t variable,
+                       const char *slot)
+{
+    struct sheaf__str out = {0};
+    sheaf__str_printf(&out, "%s/.OPTIMIZER_SLOT/%s/", o->nodes[variable].path,
+                      o->nodes[optimizer].path);
+    sheaf__objects_escape(&out, slot);
+    return sheaf__str_take(&out);
+}
+
+static sheaf_status add_slot(struct sheaf__ckpt_objects *o, int32_t optimizer, int32_t variable,
+                             const struct sheaf__slot_ref *ref, sheaf_error *err)
+{
+    int32_t number = find_node(o, ref->value);
+    if (number < 0) {
+        number = (int32_t)o->node_count;
+        if (!add_node(o, ref->value, slot_path(o, optimizer, variable, ref->slot)))
+            return no_memory(err);
+    }
+    if (!sheaf__graph_add_slot(&o->graph.nodes[optimizer], ref->slot, variable, number))
+        return no_memory(err);
+    return SHEAF_OK;
+}
+
+/* True if no slot variable before number `i` has the same slot name. */
+static bool is_new_slot(sheaf_trackable *t, size_t i, const char *slot)
+{
+    struct sheaf__slot_ref ref;
+    for (size_t k = 0; k < i && t->cls->slot(t, k, &ref); k++) {
+        if (!strcmp(ref.slot, slot))
+            return false;
+    }
+    return true;
+}
+
+/* The slots of one name, in the order of the variables' nodes. Variables that the checkpoint does
+ * not have are left out with their slots. */
+static sheaf_status walk_slot(struct sheaf__ckpt_objects *o, int32_t optimizer, const char *slot,
+                              int32_t variables, sheaf_error *err)
+{
+    sheaf_trackable *t = o->nodes[optimizer].trackable;
+    struct sheaf__slot_ref ref;
+    size_t count = 0;
+    struct sheaf__slot_ref *by_node = sheaf__calloc((size_t)variables, sizeof(*by_node));
+    if (!by_node)
+        return no_memory(err);
+    for (size_t i = 0; t->cls->slot(t, i, &ref); i++) {
+        int32_t node = strcmp(ref.slot, slot) ? -1 : find_node(o, ref.variable);
+        if (node >= 0 && node < variables) {
+            by_node[node] = ref;
+            count++;
+        }
+    }
+    sheaf_status status = SHEAF_OK;
+    for (int32_t i = 0; i < variables && count && status >= 0; i++) {
+        if (by_node[i].value)
+            status = add_slot(o, optimizer, i, &by_node[i], err);
+    }
+    sheaf__free(by_node);
+    return status;
+}
+
+static sheaf_status walk_slots(struct sheaf__ckpt_objects *o, sheaf_error *err)
+{
+    int32_t variables = (int32_t)o->node_count;
+    for (int32_t node = 0; node < variables; node++) {
+        sheaf_trackable *t = o->nodes[node].trackable;
+        struct sheaf__slot_ref ref;
+        for (size_t i = 0; t->cls->slot && t->cls->slot(t, i, &ref); i++) {
+            if (is_new_slot(t, i, ref.slot))
+                SHEAF__TRY(walk_slot(o, node, ref.slot, variables, err));
+        }
+    }
+    return SHEAF_OK;
+}
+
+sheaf_status sheaf__objects_walk(struct sheaf__ckpt_objects *o, sheaf_trackable *root,
+                                 sheaf_error *err)
+{
+    *o = (struct sheaf__ckpt_objects){0};
+    sheaf_status status = add_node(o, root, sheaf__strdup("")) ? SHEAF_OK : no_memory(err);
+    for (int32_t i = 0; status >= 0 && (size_t)i < o->node_count; i++)
+        status = walk_children(o, i, err);
+    if (status >= 0)
+        status = walk_slots(o, err);
+    for (int32_t i = 0; status >= 0 && (size_t)i < o->node_count; i++)
+        status = walk_tensors(o, i, err);
+    if (status < 0)
+        sheaf__objects_free(o);
+    return status;
+}
+
+sheaf_status sheaf__objects_add_graph(struct sheaf__ckpt_objects *o, sheaf_error *err)
+{
+    SHEAF__TRY(sheaf__object_graph_write(&o->graph, &o->graph_text, err));
+    char *key = sheaf__strdup(SHEAF__OBJECT_GRAPH_KEY);
+    if (!key || !sheaf__array_reserve(&o->tensors, &o->tensor_capacity, o->tensor_count + 1,
+                                      sizeof(*o->tensors))) {
+        sheaf__free(key);
+        return no_memory(err);
+    }
+    o->tensors[o->tensor_count++] = (struct sheaf__ckpt_tensor){
+        .item = {.key = key, .saveable = {.attribute = "", .dtype = SHEAF_STRING}},
+        .node = -1,
+        .text = {(const char *)o->graph_text.data, o->graph_text.size},
+    };
+    return SHEAF_OK;
+}
+
+bool sheaf__objects_is_local(const struct sheaf__ckpt_objects *o,
+                             const struct sheaf__ckpt_tensor *t)
+{
+    const struct sheaf__saveable *s = &t->item.saveable;
+    return !s->group || o->group->cls->is_local(o->group, s->device);
+}
+
+sheaf_tensor *sheaf__objects_value(const struct sheaf__ckpt_objects *o,
+                                   const struct sheaf__ckpt_tensor *t)
+{
+    if (!t->owner)
+        return sheaf_tensor_new(SHEAF_STRING, SHEAF_SCALAR, &t->text);
+    if (!sheaf__objects_is_local(o, t))
+        return o->group->cls->fetch(o->group, &t->item.saveable);
+    return t->owner->cls->read(t->owner, t->number);
+}

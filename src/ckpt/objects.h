@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SHEAF_CKPT_OBJECTS_H
+#define SHEAF_CKPT_OBJECTS_H
+
+/* The objects of a checkpoint, found by walking its trackables as tf.train.Checkpoint does
+ * (formats.md 5.1, 5.2): nodes breadth first, then the slot variables of optimizers. */
+
+#include "base/map.h"
+#include "base/str.h"
+#include "ckpt/group.h"
+#include "format/object_graph.h"
+
+struct sheaf__ckpt_node {
+    sheaf_trackable *trackable;
+    char *path; /* escaped names of the edges that reach it first, joined by "/" */
+};
+
+/* One tensor, or one slice of a tensor, of a node. */
+struct sheaf__ckpt_tensor {
+    struct sheaf__shard_item item; /* item.key is the list's own */
+    sheaf_trackable *owner;        /* NULL: `text` is its value */
+    size_t number;                 /* of the owner's saveable */
+    int32_t node;
+    sheaf_bytes text;
+};
+
+struct sheaf__ckpt_objects {
+    struct sheaf__ckpt_node *nodes;
+    size_t node_count, node_capacity;
+    struct sheaf__ckpt_tensor *tensors; /* in the order of nodes */
+    size_t tensor_count, tensor_capacity;
+    struct sheaf__object_graph graph; /* node i of it is nodes[i] */
+    struct sheaf__buf graph_text;     /* its message, once sheaf__objects_add_graph() made it */
+    struct sheaf__save_group *group;  /* that any tensor names; NULL: this process alone */
+    struct sheaf__strmap by_trackable;
+};
+
+/* Walks everything below `root`. SHEAF_ERR_INVALID_ARGUMENT: a saveable that makes no sense;
+ * SHEAF_ERR_FAILED_PRECONDITION: objects of two strategies. */
+sheaf_status sheaf__objects_walk(struct sheaf__ckpt_objects *o, sheaf_trackable *root,
+                                 sheaf_error *err);
+/* Appends the object graph as the last tensor, held by this task. */
+sheaf_status sheaf__objects_add_graph(struct sheaf__ckpt_objects *o, sheaf_error *err);
+void sheaf__objects_free(struct sheaf__ckpt_objects *o);
+
+/* Whether this process holds the tensor. */
+bool sheaf__objects_is_local(const struct sheaf__ckpt_objects *o,
+                             const struct sheaf__ckpt_tensor *t);
+/* Its value, in the frame; fetched from its task if that is another one. */
+sheaf_tensor *sheaf__objects_value(const struct sheaf__ckpt_objects *o,
+                                   const struct sheaf__ckpt_tensor *t);
+/* "." becomes "..", "/" becomes ".S". */
+void sheaf__objects_escape(struct sheaf__str *out, const char *name);
+
+#endif

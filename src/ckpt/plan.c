@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ckpt/plan.h"
+
+#include "base/array.h"
+#include "base/error.h"
+#include "base/mem.h"
+#include "ckpt/shard.h"
+#include "tensor/frame.h"
+
+#include <string.h>
+
+/* The tensors of all tasks, and those of the task whose turn it is. */
+struct planning {
+    struct sheaf__ckpt_plan *plan;
+    const struct sheaf__ckpt_objects *objects;
+    const sheaf_sharding_callback *sharding;
+    sheaf_shardable *all;
+    size_t count;
+    sheaf_shardable **mine;
+    bool *done;
+};
+
+static sheaf_status no_memory(sheaf_error *err)
+{
+    return sheaf__no_memory(err, "the plan of a save");
+}
+
+void sheaf__plan_free(struct sheaf__ckpt_plan *plan)
+{
+    for (size_t i = 0; i < plan->count; i++) {
+        sheaf__free(plan->shards[i].items);
+        sheaf__free(plan->shards[i].tensors);
+    }
+    sheaf__free(plan->shards);
+    *plan = (struct sheaf__ckpt_plan){0};
+}
+
+static sheaf_status list_shardables(struct planning *p, const char *own_device, sheaf_error *err)
+{
+    for (size_t i = 0; i < p->count; i++) {
+        const struct sheaf__ckpt_tensor *t = &p->objects->tensors[i];
+        const struct sheaf__saveable *s = &t->item.saveable;
+        struct sheaf__slice slice = {.full = s->full, .shape = s->shape};
+        memcpy(slice.offset, s->offset, sizeof(slice.offset));
+        struct sheaf__str text = {0};
+        sheaf__slice_text(&text, &slice);
+        p->all[i] = (sheaf_shardable){
+            .objects = p->objects,
+            .tensor = t,
+            .device = s->device ? s->device : own_device,
+            .slice_spec = text.text ? sheaf__str_take(&text) : sheaf__strdup(""),
+            .slice = slice,
+        };
+        bool failed = text.failed || !p->all[i].slice_spec;
+        sheaf__str_free(&text);
+        if (failed)
+            return no_memory(err);
+    }
+    return SHEAF_OK;
+}
+
+static bool add_item(struct sheaf__ckpt_shard *shard, const struct sheaf__placement *p)
+{
+    if (!sheaf__array_reserve(&shard->items, &shard->item_capacity, shard->count + 1,
+                              sizeof(*shard->items)) ||
+        !sheaf__array_reserve(&shard->tensors, &shard->tensor_capacity, shard->count + 1,
+                              sizeof(*shard->tensors)))
+        return false;
+    struct sheaf__shard_item *item = &shard->items[shard->count];
+    *item = p->input->tensor->item;
+    item->saveable.shape = p->slice.shape;
+    memcpy(item->saveable.offset, p->slice.offset, sizeof(item->saveable.offset));
+    shard->tensors[shard->count++] = p->input->tensor;
+    return true;
+}
+
+/* Turns placements into shards, by number; numbers without tensors leave no shard. */
+static sheaf_status add_shards(struct planning *p, const sheaf_shard_plan *placements,
+                               sheaf_error *err)
+{
+    struct sheaf__ckpt_plan *plan = p->plan;
+    int last = -1;
+    for (;;) {
+        int number = INT32_MAX;
+        bool more = false;
+        for (size_t i = 0; i < placements->count; i++) {
+            int n = placements->list[i].shard;
+            if (n > last && n <= number) {
+                number = n;
+                more = true;
+            }
+        }
+        if (!more)
+            return SHEAF_OK;
+        if (!sheaf__array_reserve(&plan->shards, &plan->capacity, plan->count + 1,
+                                  sizeof(*plan->shards)))
+            return no_memory(err);
+        struct sheaf__ckpt_shard *shard = &plan->shards[plan->count++];
+        const sheaf_shardable *first = p->mine[0];
+        *shard = (struct sheaf__ckpt_shard){
+            .device = first->device, .local = sheaf__objects_is_local(p->objects, first->tensor)};
+        for (size_t i = 0; i < placements->count; i++) {
+            if (placements->list[i].shard == number && !add_item(shard, &placements->list[i]))
+                return no_memory(err);
+        }
+        last = number;
+    }
+}
+
+/* Asks the callback about the tensors of one task. */
+static sheaf_status plan_task(struct planning *p, size_t count, sheaf_error *err)
+{
+    sheaf_shard_plan placements = {0};
+    struct sheaf__plan_check check = {.description = p->sharding->description,
+                                      .all = p->all,
+                                      .all_count = p->count,
+                                      .mine = p->mine,
+                                      .count = count};
+    sheaf_status status = SHEAF_OK;
+    SHEAF_FRAME
+    {
+        status = p->sharding->assign(p->mine, count, &placements, p->sharding->user);
+        if (status < 0)
+            sheaf__error(err, status, "sharding callback '%s' failed: %s", check.description,
+                         sheaf_status_name(status));
+    }
+    if (status >= 0)
+        status = sheaf__plan_check(&check, &placements, err);
+    if (status >= 0)
+        status = add_shards(p, &placements, err);
+    sheaf__placements_free(&placements);
+    return status;
+}
+
+/* Task by task, in the order in which they first appear (R8.13). */
+static sheaf_status plan_tasks(struct planning *p, sheaf_error *err)
+{
+    for (size_t i = 0; i < p->count; i++) {
+        if (p->done[i])
+            continue;
+        size_t count = 0;
+        for (size_t k = i; k < p->count; k++) {
+            if (sheaf__shard_same_task(p->all[k].device, p->all[i].device)) {
+                p->done[k] = true;
+                p->mine[count++] = &p->all[k];
+            }
+        }
+        SHEAF__TRY(plan_task(p, count, err));
+    }
+    return SHEAF_OK;
+}
+
+sheaf_status sheaf__plan_make(struct sheaf__ckpt_plan *plan, const struct sheaf__ckpt_objects *o,
+                              const sheaf_sharding_callback *sharding, const char *own_device,
+                              sheaf_error *err)
+{
+    *plan = (struct sheaf__ckpt_plan){0};
+    SHEAF__TRY(sheaf_sharding_callback_check(sharding, err));
+    struct planning p = {.plan = plan,
+                         .objects = o,
+                         .sharding = sharding ? sharding : sheaf_shard_by_task(),
+                         .count = o->tensor_count};
+    p.all = sheaf__calloc(p.count + 1, sizeof(*p.all));
+    p.mine = sheaf__calloc(p.count + 1, sizeof(*p.mine));
+    p.done = sheaf__calloc(p.count + 1, sizeof(*p.done));
+    sheaf_status status = SHEAF_OK;
+    if (!p.all || !p.mine || !p.done)
+        status = no_memory(err);
+    if (status >= 0)
+        status = list_shardables(&p, own_device, err);
+    if (status >= 0)
+        status = plan_tasks(&p, err);
+    for (size_t i = 0; p.all && i < p.count; i++)
+        sheaf__free(p.all[i].slice_spec);
+    sheaf__free(p.all);
+    sheaf__free(p.mine);
+    sheaf__free(p.done);
+    if (status < 0)
+        sheaf__plan_free(plan);
+    return status;
+}

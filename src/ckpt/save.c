@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ckpt/save.h"
+
+#include "base/config.h"
+#include "base/crc32c.h"
+#include "base/digest.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "ckpt/plan.h"
+#include "ckpt/shard.h"
+#include "format/bundle.h"
+#include "tensor/device.h"
+#include "tensor/frame.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* A save: plan, shards as bundles of their own in `<path>_temp`, merge, sidecar, index. Nothing has
+ * its final name before every shard is durable; the index gets its name last. */
+
+struct saving {
+    const struct sheaf__ckpt_save *job;
+    struct sheaf__ckpt_objects objects;
+    struct sheaf__ckpt_plan plan;
+    char *temporary;    /* `<path>_temp` */
+    const char **parts; /* of every shard: a prefix in it; texts of the frame */
+    struct sheaf__sidecar sidecar;
+};
+
+static sheaf_status no_memory(sheaf_error *err)
+{
+    return sheaf__no_memory(err, "saving a checkpoint");
+}
+
+sheaf_status sheaf__ckpt_check_options(const sheaf_checkpoint_options *options, sheaf_error *err)
+{
+    if (!options)
+        return SHEAF_OK;
+    for (size_t i = 0; i < sizeof(options->reserved) / sizeof(options->reserved[0]); i++) {
+        if (options->reserved[i])
+            return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                                "checkpoint options: reserved[%zu] is not 0", i);
+    }
+    return sheaf_sharding_callback_check(options->sharding, err);
+}
+
+static const sheaf_sharding_callback *sharding_of(const struct saving *s)
+{
+    const sheaf_checkpoint_options *options = s->job->options;
+    return options && options->sharding ? options->sharding : sheaf_shard_by_task();
+}
+
+/* Files that a save before this one left in its temporary directory, and the directory. Harmless if
+ * they stay. */
+static void sweep(const char *directory)
+{
+    struct sheaf__strings names = {0};
+    if (sheaf__file_list(directory, &names, NULL) >= 0) {
+        for (size_t i = 0; i < names.count; i++) {
+            char *path = sheaf__path_join(directory, names.items[i]);
+            if (path)
+                (void)sheaf__file_unlink(path, NULL);
+            sheaf__free(path);
+        }
+        (void)sheaf__file_rmdir(directory, NULL);
+    }
+    sheaf__strings_clear(&names);
+}
+
+static sheaf_status make_temporary(struct saving *s, sheaf_error *err)
+{
+    s->temporary = sheaf__printf("%s_temp", s->job->path);
+    if (!s->temporary)
+        return no_memory(err);
+    if (sheaf__file_exists(s->temporary))
+        sweep(s->temporary);
+    return sheaf__file_mkdir(s->temporary, 0, err);
+}
+
+static sheaf_status name_parts(struct saving *s, sheaf_error *err)
+{
+    s->parts = sheaf__frame_alloc((s->plan.count + 1) * sizeof(*s->parts));
+    if (!s->parts)
+        return no_memory(err);
+    for (size_t i = 0; i < s->plan.count; i++) {
+        struct sheaf__str text = {0};
+        sheaf__str_printf(&text, "%s/part-%05zu-of-%05zu", s->temporary, i, s->plan.count);
+        bool failed = text.failed;
+        s->parts[i] = sheaf__frame_str(&text);
+        if (failed)
+            return no_memory(err);
+    }
+    return SHEAF_OK;
+}
+
+/* True for the first shard of a remote task. */
+static bool is_first_of_task(const struct saving *s, size_t shard)
+{
+    if (s->plan.shards[shard].local)
+        return false;
+    for (size_t i = 0; i < shard; i++) {
+        if (sheaf__shard_same_task(s->plan.shards[i].device, s->plan.shards[shard].device))
+            return false;
+    }
+    return true;
+}
+
+/* Every other task that writes shows that it sees the same directory, before the first byte. */
+static sheaf_status prove_directory(struct saving *s, sheaf_error *err)
+{
+    struct sheaf__save_group *g = s->objects.group;
+    uint8_t random[16];
+    char token[33], *path = NULL;
+    sheaf_status status = SHEAF_OK;
+    for (size_t i = 0; i < s->plan.count && status >= 0; i++) {
+        if (!is_first_of_task(s, i) || !g->cls->prove)
+            continue;
+        if (!path) {
+            SHEAF__TRY(sheaf__random_bytes(random, sizeof(random), err));
+            for (size_t k = 0; k < sizeof(random); k++)
+                snprintf(token + 2 * k, 3, "%02x", random[k]);
+            path = sheaf__path_join(s->temporary, "token");
+            status = path ? sheaf__file_replace(path, token, 32, err) : no_memory(err);
+        }
+        if (status >= 0)
+            status = g->cls->prove(g, s->plan.shards[i].device, path, token, err);
+    }
+    if (path)
+        (void)sheaf__file_unlink(path, NULL);
+    sheaf__free(path);
+    return status;
+}
+
+/* Has the other tasks write their shards, and keeps what they note. */
+static sheaf_status write_remote(struct saving *s, sheaf_error *err)
+{
+    struct sheaf__save_group *g = s->objects.group;
+    size_t count = 0, all = s->plan.count;
+    struct sheaf__shard *shards = sheaf__frame_alloc((all + 1) * sizeof(*shards));
+    const char **notes = sheaf__frame_alloc((all + 1) * sizeof(*notes));
+    if (!shards || !notes)
+        return no_memory(err);
+    for (size_t i = 0; i < all; i++) {
+        const struct sheaf__ckpt_shard *shard = &s->plan.shards[i];
+        if (shard->local)
+            continue;
+        notes[count] = NULL;
+        shards[count++] =
+            (struct sheaf__shard){shard->device, s->parts[i], shard->items, shard->count};
+    }
+    if (!count)
+        return SHEAF_OK;
+    SHEAF__TRY(g->cls->write(g, shards, count, notes, err));
+    for (size_t i = 0; i < count; i++) {
+        const char *end = strstr(shards[i].device, "/device:");
+        size_t size = end ? (size_t)(end - shards[i].device) : strlen(shards[i].device);
+        const char *task = sheaf__frame_text(shards[i].device, size);
+        if (notes[i] && !sheaf__sidecar_note(&s->sidecar, task) &&
+            !sheaf__sidecar_add(&s->sidecar, task, notes[i]))
+            return no_memory(err);
+    }
+    return SHEAF_OK;
+}
+
+struct local_shard {
+    const struct sheaf__ckpt_objects *objects;
+    const struct sheaf__ckpt_shard *shard;
+};
+
+static sheaf_tensor *local_value(void *user, const struct sheaf__shard_item *item)
+{
+    const struct local_shard *local = user;
+    const struct sheaf__ckpt_tensor *t = local->shard->tensors[item - local->shard->items];
+    sheaf_tensor *value = sheaf__objects_value(local->objects, t);
+    return sheaf__shard_cut(value, t->item.saveable.offset, &item->saveable);
+}
+
+static sheaf_status write_local(struct saving *s, sheaf_error *err)
+{
+    for (size_t i = 0; i < s->plan.count; i++) {
+        const struct sheaf__ckpt_shard *shard = &s->plan.shards[i];
+        struct local_shard local = {&s->objects, shard};
+        if (shard->local)
+            SHEAF__TRY(sheaf__shard_write(s->parts[i], shard->items, shard->count, local_value,
+                                          &local, err));
+    }
+    return SHEAF_OK;
+}
+
+static sheaf_status write_sidecar(void *user, const void *index, size_t size, sheaf_error *err)
+{
+    const struct saving *s = user;
+    return sheaf__sidecar_write(s->job->path, sheaf__crc32c(index, size), &s->sidecar, err);
+}
+
+static sheaf_status describe(struct saving *s, sheaf_error *err)
+{
+    s->sidecar.description = sheaf__strdup(sharding_of(s)->description);
+    s->sidecar.run_id = sheaf__strdup(sheaf__config_text(SHEAF__CONFIG_RUN_ID));
+    s->sidecar.last = s->job->options && s->job->options->last;
+    return s->sidecar.description && s->sidecar.run_id ? SHEAF_OK : no_memory(err);
+}
+
+static sheaf_status write_all(struct saving *s, sheaf_error *err)
+{
+    struct sheaf__device *host = sheaf__device_host(err);
+    if (!host)
+        return no_memory(err);
+    SHEAF__TRY(sheaf__objects_add_graph(&s->objects, err));
+    SHEAF__TRY(sheaf__plan_make(&s->plan, &s->objects, sharding_of(s),
+                                sheaf__device_full_name(host), err));
+    SHEAF__TRY(describe(s, err));
+    SHEAF__TRY(make_temporary(s, err));
+    SHEAF__TRY(name_parts(s, err));
+    SHEAF__TRY(prove_directory(s, err));
+    SHEAF__TRY(write_remote(s, err));
+    SHEAF__TRY(write_local(s, err));
+    struct sheaf__bundle_merge merge = {.prefix = s->job->path,
+                                        .parts = s->parts,
+                                        .count = s->plan.count,
+                                        .before = write_sidecar,
+                                        .user = s};
+    SHEAF__TRY(sheaf__bundle_merge(&merge, err));
+    return s->job->committed ? s->job->committed(s->job->user, s->job->path, err) : SHEAF_OK;
+}
+
+static sheaf_status write_checkpoint(struct saving *s, sheaf_error *err)
+{
+    sheaf_status status = SHEAF_OK;
+    SHEAF_FRAME
+    {
+        status = write_all(s, err);
+        if (status < 0 && err && !err->file[0])
+            sheaf__str_copy(err->file, sizeof(err->file), s->job->path);
+    }
+    if (s->temporary)
+        sweep(s->temporary);
+    sheaf__plan_free(&s->plan);
+    sheaf__sidecar_free(&s->sidecar);
+    sheaf__free(s->temporary);
+    return status;
+}
+
+sheaf_status sheaf__ckpt_save(const struct sheaf__ckpt_save *save, bool *skipped, sheaf_error *err)
+{
+    struct saving s = {.job = save};
+    *skipped = false;
+    SHEAF__TRY(sheaf__ckpt_check_options(save->options, err));
+    SHEAF__TRY(sheaf__objects_walk(&s.objects, save->root, err));
+    struct sheaf__save_group *g = s.objects.group;
+    sheaf_status status = SHEAF_OK;
+    bool writes = !g || g->cls->writes(g), keeps_step = g && g->cls->finish;
+    if (writes)
+        status = write_checkpoint(&s, err);
+    else
+        *skipped = !keeps_step;
+    if (keeps_step)
+        status = g->cls->finish(g, status, err);
+    sheaf__objects_free(&s.objects);
+    return status;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SHEAF_CKPT_SAVE_H
+#define SHEAF_CKPT_SAVE_H
+
+/* Writing a checkpoint and reading one back, for the objects that hold the options. */
+
+#include "ckpt/objects.h"
+
+#include <sheaf/checkpoint.h>
+
+struct sheaf__ckpt_save {
+    sheaf_trackable *root;
+    const char *path; /* the new checkpoint's */
+    const sheaf_checkpoint_options *options;
+    /* Called where the checkpoint was written, after it became visible and before any other task
+     * goes on: the state file. May be NULL. */
+    sheaf_status (*committed)(void *user, const char *path, sheaf_error *err);
+    void *user;
+};
+
+/* `*skipped`: this process has no part in it ("ps": not the one that saves). Otherwise the
+ * checkpoint is there, whichever task wrote it. */
+sheaf_status sheaf__ckpt_save(const struct sheaf__ckpt_save *save, bool *skipped, sheaf_error *err);
+
+/* Reads everything below `root` back. `optional` (may be NULL) may be missing in the file. */
+sheaf_status sheaf__ckpt_restore(sheaf_trackable *root, const sheaf_trackable *optional,
+                                 const char *path, sheaf_error *err);
+
+/* SHEAF_ERR_INVALID_ARGUMENT: room that must be zero is not, a callback without its parts. */
+sheaf_status sheaf__ckpt_check_options(const sheaf_checkpoint_options *options, sheaf_error *err);
+
+#endif
