@@ -13,7 +13,8 @@ typedef struct sheaf_bundle sheaf_bundle;
 
 /** Reads `<path>.index`; the data files are opened when a tensor is read. SHEAF_ERR_NOT_FOUND, SHEAF_ERR_DATA_LOSS (names file
  *  and offset), SHEAF_ERR_INVALID_ARGUMENT (made for newer readers). */
-SHEAF_CHECKED sheaf_status sheaf_bundle_open(const char *path, sheaf_bundle **bundle, sheaf_error *err);
+SHEAF_CHECKED sheaf_status sheaf_bundle_open(const char *path, sheaf_bundle **bundle,
+                                             sheaf_error *err);
 SHEAF_API void sheaf_bundle_free(sheaf_bundle *b);
 
 /** One tensor of the index. */
@@ -33,8 +34,8 @@ SHEAF_API const char *sheaf_bundle_description(const sheaf_bundle *b);
 /** Tensor `key`, slices put together, checksum verified; belongs to the frame. SHEAF_ERR_NOT_FOUND (the tensor, one of its
  *  slices, its data file), SHEAF_ERR_DATA_LOSS, SHEAF_ERR_OUT_OF_RANGE (the data file is too short),
  *  SHEAF_ERR_INVALID_ARGUMENT (slices that do not make up the tensor), SHEAF_ERR_UNIMPLEMENTED (a dtype variant). */
-SHEAF_CHECKED sheaf_status sheaf_bundle_read(sheaf_bundle *b, const char *key, sheaf_tensor **tensor,
-                                             sheaf_error *err);
+SHEAF_CHECKED sheaf_status sheaf_bundle_read(sheaf_bundle *b, const char *key,
+                                             sheaf_tensor **tensor, sheaf_error *err);
 /** Checks every byte: index, sizes, checksums. The first fault, naming file, tensor and offset. */
 SHEAF_CHECKED sheaf_status sheaf_bundle_verify(sheaf_bundle *b, sheaf_error *err);
 

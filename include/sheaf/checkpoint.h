@@ -22,7 +22,8 @@ SHEAF_API void sheaf_checkpoint_free(sheaf_checkpoint *c);
  *  `dense` of `model`. Borrowed until the checkpoint is freed. */
 SHEAF_API void sheaf_checkpoint_add(sheaf_checkpoint *c, const char *name, sheaf_trackable *object);
 /** Shorthands. */
-SHEAF_API void sheaf_checkpoint_add_variable(sheaf_checkpoint *c, const char *name, sheaf_variable *v);
+SHEAF_API void sheaf_checkpoint_add_variable(sheaf_checkpoint *c, const char *name,
+                                             sheaf_variable *v);
 /** Adds `count` variables, each under its own name. */
 SHEAF_API void sheaf_checkpoint_add_variables(sheaf_checkpoint *c, sheaf_variable *const *variables,
                                               size_t count);
@@ -58,7 +59,8 @@ SHEAF_API void sheaf_shard_put_as(sheaf_shard_plan *plan, int shard, const char 
 typedef struct sheaf_sharding_callback {
     sheaf_status (*assign)(sheaf_shardable *const *tensors, size_t count, sheaf_shard_plan *plan,
                            void *user);
-    const char *description; /**< for errors, logs and the inspecting command; stored with the checkpoint */
+    /** for errors, logs and the inspecting command; stored with the checkpoint */
+    const char *description;
     void *user;
 } sheaf_sharding_callback;
 /** SHEAF_OK; SHEAF_ERR_INVALID_ARGUMENT if the function or the description is missing (S213). */
@@ -98,9 +100,9 @@ SHEAF_API const char *sheaf_checkpoint_latest(const char *directory);
 
 typedef struct sheaf_checkpoint_manager sheaf_checkpoint_manager;
 typedef struct sheaf_manager_options {
-    const char *name;     /**< prefix of the files; NULL: "ckpt" */
-    int max_to_keep;      /**< 0: 5; negative: all */
-    int64_t every_steps;  /**< sheaf_manager_step() saves every so many steps; 0: never */
+    const char *name;    /**< prefix of the files; NULL: "ckpt" */
+    int max_to_keep;     /**< 0: 5; negative: all */
+    int64_t every_steps; /**< sheaf_manager_step() saves every so many steps; 0: never */
     sheaf_checkpoint_options save;
     uint64_t reserved[4];
 } sheaf_manager_options;
@@ -125,7 +127,8 @@ SHEAF_CHECKED sheaf_status sheaf_manager_step(sheaf_checkpoint_manager *m, int64
  *  its path, text of the frame; SHEAF_END when `previous` was the last one of this run; SHEAF_ERR_DEADLINE after `deadline`
  *  seconds. */
 SHEAF_CHECKED sheaf_status sheaf_checkpoint_wait(const char *directory, const char *previous,
-                                                 double deadline, const char **path, sheaf_error *err);
+                                                 double deadline, const char **path,
+                                                 sheaf_error *err);
 
 SHEAF_END_DECLS
 

@@ -30,11 +30,12 @@ typedef void (*sheaf_log_fn)(sheaf_log_level level, const char *line, void *user
 typedef struct sheaf_context_options {
     sheaf_log_fn log; /**< NULL: lines go to stderr, the only place the library writes to */
     void *log_user;
-    sheaf_log_level log_level;      /**< 0: as SHEAF_LOG says */
-    uint64_t seed;                  /**< global seed of random operations (R9.8) */
-    bool has_seed;                  /**< needed for seed 0 alone */
-    const char *const *environment; /**< "NAME=value" strings, NULL-terminated; NULL: the process's; borrowed until
-                                         the context is freed */
+    sheaf_log_level log_level; /**< 0: as SHEAF_LOG says */
+    uint64_t seed;             /**< global seed of random operations (R9.8) */
+    bool has_seed;             /**< needed for seed 0 alone */
+    /** "NAME=value" strings, NULL-terminated; NULL: the process's; borrowed until the context is
+     *  freed */
+    const char *const *environment;
     uint64_t reserved[4];
 } sheaf_context_options;
 

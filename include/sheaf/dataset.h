@@ -62,15 +62,16 @@ typedef struct sheaf_list_files_options {
     uint64_t reserved[4];
 } sheaf_list_files_options;
 /** Names of the files that match `pattern`, string scalars (R9.23). None: SHEAF_ERR_INVALID_ARGUMENT that names the pattern. */
-SHEAF_API sheaf_dataset *sheaf_list_files(const char *pattern, const sheaf_list_files_options *options);
+SHEAF_API sheaf_dataset *sheaf_list_files(const char *pattern,
+                                          const sheaf_list_files_options *options);
 
 /* Stages. */
 
 /** Maps an element: puts tensors into `out`. Runs in a frame of its own, maybe on several threads at once. */
 typedef sheaf_status (*sheaf_map_fn)(const sheaf_element *in, sheaf_element *out, void *user);
 typedef struct sheaf_map_options {
-    int parallel; /**< calls at once; 0: one, SHEAF_AUTOTUNE */
-    bool unordered; /**< not deterministic: elements come as they are ready */
+    int parallel;                   /**< calls at once; 0: one, SHEAF_AUTOTUNE */
+    bool unordered;                 /**< not deterministic: elements come as they are ready */
     const sheaf_element_spec *spec; /**< of the result, if known */
     uint64_t reserved[4];
 } sheaf_map_options;
@@ -116,8 +117,8 @@ SHEAF_API sheaf_dataset *sheaf_dataset_concatenate(sheaf_dataset *a, sheaf_datas
 /** A background thread keeps up to `count` elements ready (SHEAF_AUTOTUNE). */
 SHEAF_API sheaf_dataset *sheaf_dataset_prefetch(sheaf_dataset *d, int64_t count);
 /** Parses serialized Examples, one scalar or a batch, into the features' tensors. */
-SHEAF_API sheaf_dataset *sheaf_dataset_parse_example(sheaf_dataset *d, const sheaf_feature *features,
-                                                     size_t count);
+SHEAF_API sheaf_dataset *sheaf_dataset_parse_example(sheaf_dataset *d,
+                                                     const sheaf_feature *features, size_t count);
 
 /** Makes the dataset of one interleaved input; `sheaf_open_tfrecord` opens the file an element names. */
 typedef sheaf_dataset *(*sheaf_open_fn)(const sheaf_element *in, void *user);
@@ -177,9 +178,9 @@ SHEAF_API void sheaf_iterator_free(sheaf_iterator *it);
 
 /** Loop over the elements of a dataset, a frame a round; ends at the end or with err->status negative:
  *  `sheaf_element *e; SHEAF_EACH_ELEMENT(e, it, &err) { … }`. `break` leaves it. */
-#define SHEAF_EACH_ELEMENT(element, it, err)                                                       \
-    for (sheaf_frame SHEAF_BLOCK_NAME(sheaf_each_)                                                 \
-         __attribute__((cleanup(sheaf_frame_close))) = {0};                                        \
+#define SHEAF_EACH_ELEMENT(element, it, err)                    \
+    for (sheaf_frame SHEAF_BLOCK_NAME(sheaf_each_)              \
+             __attribute__((cleanup(sheaf_frame_close))) = {0}; \
          sheaf_each_element(&SHEAF_BLOCK_NAME(sheaf_each_), (it), &(element), (err));)
 SHEAF_API bool sheaf_each_element(sheaf_frame *frame, sheaf_iterator *it, sheaf_element **out,
                                   sheaf_error *err);

@@ -12,8 +12,8 @@ SHEAF_BEGIN_DECLS
 typedef struct sheaf_event_writer sheaf_event_writer;
 
 /** Creates a new file events.out.tfevents.… in `directory` (made if missing). Two writers never share a file (T64). */
-SHEAF_CHECKED sheaf_status sheaf_event_writer_open(const char *directory, sheaf_event_writer **writer,
-                                                   sheaf_error *err);
+SHEAF_CHECKED sheaf_status sheaf_event_writer_open(const char *directory,
+                                                   sheaf_event_writer **writer, sheaf_error *err);
 /** A scalar of `tag` at `step`, stamped with the wall time. */
 SHEAF_CHECKED sheaf_status sheaf_event_scalar(sheaf_event_writer *writer, const char *tag,
                                               int64_t step, double value, sheaf_error *err);

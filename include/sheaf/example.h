@@ -18,13 +18,15 @@ typedef enum sheaf_feature_kind {
 
 /** One feature to parse. */
 typedef struct sheaf_feature {
-    const char *key;    /**< name in the Example, and of the tensor unless `name` is given */
-    sheaf_dtype dtype;  /**< SHEAF_INT64, SHEAF_FLOAT32 or SHEAF_STRING */
+    const char *key;   /**< name in the Example, and of the tensor unless `name` is given */
+    sheaf_dtype dtype; /**< SHEAF_INT64, SHEAF_FLOAT32 or SHEAF_STRING */
     sheaf_feature_kind kind;
-    int rank;           /**< FIXED: axes of one example, 0 for a scalar */
-    int64_t dims[4];    /**< FIXED: their sizes; the first may be SHEAF_UNKNOWN_DIM (padded with the default) */
-    const void *default_value; /**< FIXED: value when the key is missing: elements of the shape (sheaf_bytes for strings);
-                                    NULL: the key is required. Copied. */
+    int rank; /**< FIXED: axes of one example, 0 for a scalar */
+    /** FIXED: their sizes; the first may be SHEAF_UNKNOWN_DIM (padded with the default) */
+    int64_t dims[4];
+    /** FIXED: value when the key is missing: elements of the shape (sheaf_bytes for strings);
+     *  NULL: the key is required. Copied. */
+    const void *default_value;
     const char *name;
     uint64_t reserved[4];
 } sheaf_feature;
@@ -39,8 +41,10 @@ SHEAF_CHECKED sheaf_status sheaf_example_parse(const sheaf_bytes *serialized, si
 /** Builds one Example message. Builder: errors come out of sheaf_example_serialize(). */
 typedef struct sheaf_example sheaf_example;
 SHEAF_API sheaf_example *sheaf_example_new(void);
-SHEAF_API void sheaf_example_int64(sheaf_example *x, const char *key, const int64_t *values, size_t n);
-SHEAF_API void sheaf_example_float(sheaf_example *x, const char *key, const float *values, size_t n);
+SHEAF_API void sheaf_example_int64(sheaf_example *x, const char *key, const int64_t *values,
+                                   size_t n);
+SHEAF_API void sheaf_example_float(sheaf_example *x, const char *key, const float *values,
+                                   size_t n);
 SHEAF_API void sheaf_example_bytes(sheaf_example *x, const char *key, const sheaf_bytes *values,
                                    size_t n);
 /** The message with keys in order of insertion; valid until the example is changed or freed. */

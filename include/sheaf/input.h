@@ -57,8 +57,9 @@ SHEAF_API sheaf_dist_dataset *sheaf_distribute_datasets_from_function(
 typedef sheaf_status (*sheaf_value_fn)(const sheaf_value_context *context, sheaf_element *out,
                                        void *user);
 /** Calls `fn` once per local replica, in order (R4.32). Belongs to the frame. */
-SHEAF_CHECKED sheaf_status sheaf_distribute_values_from_function(sheaf_strategy *s, sheaf_value_fn fn,
-                                                                 void *user, sheaf_values **out,
+SHEAF_CHECKED sheaf_status sheaf_distribute_values_from_function(sheaf_strategy *s,
+                                                                 sheaf_value_fn fn, void *user,
+                                                                 sheaf_values **out,
                                                                  sheaf_error *err);
 
 /** Type of one replica's part (S156, R1.44); NULL with an error. Lives as long as the dataset. */
@@ -76,7 +77,8 @@ SHEAF_API const sheaf_element_spec *sheaf_dist_iterator_element_spec(const sheaf
 
 /** The next element in the innermost frame: bare with one replica, else per replica, empty parts included (R3.5–R3.9).
  *  SHEAF_END when no replica of any worker has data, again and again. Cross-replica context only. */
-SHEAF_CHECKED sheaf_status sheaf_next(sheaf_dist_iterator *it, sheaf_values **out, sheaf_error *err);
+SHEAF_CHECKED sheaf_status sheaf_next(sheaf_dist_iterator *it, sheaf_values **out,
+                                      sheaf_error *err);
 /** The same, with SHEAF_ERR_OUT_OF_RANGE at the end (S150). */
 SHEAF_CHECKED sheaf_status sheaf_get_next(sheaf_dist_iterator *it, sheaf_values **out,
                                           sheaf_error *err);
@@ -92,9 +94,9 @@ SHEAF_CHECKED sheaf_status sheaf_optional_value(const sheaf_optional *o, sheaf_v
 
 /** Loop over a distributed iterator, a frame a round; ends at the end of data, or with err->status negative:
  *  `sheaf_values *batch; SHEAF_EACH(batch, it, &err) { … }`. `break` leaves it. */
-#define SHEAF_EACH(values, it, err)                                                                \
-    for (sheaf_frame SHEAF_BLOCK_NAME(sheaf_each_)                                                 \
-         __attribute__((cleanup(sheaf_frame_close))) = {0};                                        \
+#define SHEAF_EACH(values, it, err)                             \
+    for (sheaf_frame SHEAF_BLOCK_NAME(sheaf_each_)              \
+             __attribute__((cleanup(sheaf_frame_close))) = {0}; \
          sheaf_each(&SHEAF_BLOCK_NAME(sheaf_each_), (it), &(values), (err));)
 SHEAF_API bool sheaf_each(sheaf_frame *frame, sheaf_dist_iterator *it, sheaf_values **out,
                           sheaf_error *err);

@@ -18,7 +18,8 @@ typedef struct sheaf_schedule sheaf_schedule;
 
 /** Which of TensorFlow's three families of formulas and defaults to follow (12.2). */
 typedef enum sheaf_optimizer_family {
-    SHEAF_OPTIMIZER_KERAS3 = 0, /**< tf.keras of 2.16 and later; repeated rows of a sparse gradient are summed first (R12.4) */
+    /** tf.keras of 2.16 and later; repeated rows of a sparse gradient are summed first (R12.4) */
+    SHEAF_OPTIMIZER_KERAS3 = 0,
     SHEAF_OPTIMIZER_LEGACY = 1, /**< tf-keras' legacy classes */
     SHEAF_OPTIMIZER_V1 = 2      /**< tf.compat.v1.train */
 } sheaf_optimizer_family;
@@ -34,19 +35,20 @@ typedef struct sheaf_optimizer_options {
     bool has_beta1, has_beta2;
     double epsilon; /**< 0: the family's default */
     bool has_epsilon;
-    bool amsgrad;              /**< adam */
+    bool amsgrad;               /**< adam */
     double initial_accumulator; /**< adagrad, ftrl; 0: 0.1 */
     bool has_initial_accumulator;
-    double rho;    /**< rmsprop; 0: 0.9 */
-    bool centered; /**< rmsprop */
+    double rho;                                             /**< rmsprop; 0: 0.9 */
+    bool centered;                                          /**< rmsprop */
     double l1, l2, l2_shrinkage, beta, learning_rate_power; /**< ftrl; power 0: -0.5 */
-    double decay;           /**< legacy: lr / (1 + decay (t - 1)) */
-    double weight_decay;    /**< keras3 */
-    double clipvalue;       /**< at most one of the three */
-    double clipnorm;        /**< each gradient */
-    double global_clipnorm; /**< all gradients together */
+    double decay;                                           /**< legacy: lr / (1 + decay (t - 1)) */
+    double weight_decay;                                    /**< keras3 */
+    double clipvalue;                                       /**< at most one of the three */
+    double clipnorm;                                        /**< each gradient */
+    double global_clipnorm;                                 /**< all gradients together */
     sheaf_optimizer_family family;
-    bool keras3_sparse; /**< keras3: squares of repeated rows summed one by one, untouched rows decay (R12.4) */
+    /** keras3: squares of repeated rows summed one by one, untouched rows decay (R12.4) */
+    bool keras3_sparse;
     uint64_t reserved[4];
 } sheaf_optimizer_options;
 
@@ -65,8 +67,9 @@ SHEAF_API void sheaf_optimizer_free(sheaf_optimizer *o);
 /** Makes the slots of the trainable ones among `variables`, which are all the optimizer will serve, as Keras's build does: so
  *  that a checkpoint restored before the first step has somewhere to go. Without it the first minimize does so. Under a
  *  strategy: in its scope, by every task alike. */
-SHEAF_CHECKED sheaf_status sheaf_optimizer_build(sheaf_optimizer *o, sheaf_variable *const *variables,
-                                                 size_t count, sheaf_error *err);
+SHEAF_CHECKED sheaf_status sheaf_optimizer_build(sheaf_optimizer *o,
+                                                 sheaf_variable *const *variables, size_t count,
+                                                 sheaf_error *err);
 
 /** Takes the gradient of `loss` with respect to every trainable variable the tape saw and applies it: reduced over
  *  replicas and workers under a synchronous strategy (SUM), pushed to the parameter servers under "ps". Nothing is applied
@@ -75,7 +78,8 @@ SHEAF_API sheaf_status sheaf_optimizer_minimize(sheaf_optimizer *o, sheaf_tape *
                                                 sheaf_tensor *loss);
 
 /** Applies given gradients: `gradients[i]` to `variables[i]`, reduced as by minimize. */
-SHEAF_CHECKED sheaf_status sheaf_optimizer_apply(sheaf_optimizer *o, sheaf_variable *const *variables,
+SHEAF_CHECKED sheaf_status sheaf_optimizer_apply(sheaf_optimizer *o,
+                                                 sheaf_variable *const *variables,
                                                  sheaf_tensor *const *gradients, size_t count,
                                                  sheaf_error *err);
 

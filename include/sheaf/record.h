@@ -25,10 +25,11 @@ SHEAF_CHECKED sheaf_status sheaf_record_reader_open(const char *path, sheaf_comp
 /** The next record, both CRCs checked; the bytes stay valid until the next call. SHEAF_END after the last.
  *  SHEAF_ERR_DATA_LOSS: names file, record number, offset and which CRC, or how many bytes are missing of a truncated
  *  record; after a bad CRC of the data the next call goes on with the next record, after a bad length it repeats. */
-SHEAF_CHECKED sheaf_status sheaf_record_reader_next(sheaf_record_reader *reader, sheaf_bytes *record,
-                                                    sheaf_error *err);
+SHEAF_CHECKED sheaf_status sheaf_record_reader_next(sheaf_record_reader *reader,
+                                                    sheaf_bytes *record, sheaf_error *err);
 /** Number of the record that the next call reads, and its offset in the (uncompressed) stream. */
-SHEAF_API uint64_t sheaf_record_reader_position(const sheaf_record_reader *reader, uint64_t *offset);
+SHEAF_API uint64_t sheaf_record_reader_position(const sheaf_record_reader *reader,
+                                                uint64_t *offset);
 SHEAF_API void sheaf_record_reader_free(sheaf_record_reader *reader);
 
 /** Creates or replaces `path`. */

@@ -42,7 +42,8 @@ typedef enum sheaf_status {
     /* -40..-59: one peer is lost, the rest of the job is up */
     SHEAF_ERR_UNAVAILABLE = -40,     /**< the peer died, closed or fell silent */
     SHEAF_ERR_UNAUTHENTICATED = -41, /**< the peer could not prove the cluster's secret */
-    SHEAF_ERR_INCOMPATIBLE = -42,    /**< the peer speaks another version or built other variables */
+    /** the peer speaks another version or built other variables */
+    SHEAF_ERR_INCOMPATIBLE = -42,
 
     /* -60..-79: the team must be rebuilt */
     SHEAF_ERR_TEAM_LOST = -60,    /**< a member is lost, collective calls cannot go on */

@@ -22,9 +22,11 @@ SHEAF_CHECKED sheaf_status sheaf_reduce_op_named(const char *name, sheaf_reduce_
                                                  sheaf_error *err);
 
 typedef struct sheaf_strategy_options {
-    const char *const *devices; /**< NULL-terminated names of local devices, one replica each; NULL: all (R4.50) */
-    bool reproducible; /**< one reduction order over all cluster sizes, so that they agree bit for bit */
-    double deadline;   /**< seconds a peer may take to appear or answer; 0: 60 */
+    /** NULL-terminated names of local devices, one replica each; NULL: all (R4.50) */
+    const char *const *devices;
+    /** one reduction order over all cluster sizes, so that they agree bit for bit */
+    bool reproducible;
+    double deadline; /**< seconds a peer may take to appear or answer; 0: 60 */
     uint64_t reserved[4];
 } sheaf_strategy_options;
 
@@ -41,7 +43,8 @@ SHEAF_API void sheaf_strategy_free(sheaf_strategy *s);
 
 /** Ends this task's part of the job: says so to the others. On the chief (worker 0 without one) it returns when every other
  *  worker ended or was lost, so that what it saves afterwards holds their last updates; elsewhere at once. */
-SHEAF_CHECKED sheaf_status sheaf_strategy_join(sheaf_strategy *s, double deadline, sheaf_error *err);
+SHEAF_CHECKED sheaf_status sheaf_strategy_join(sheaf_strategy *s, double deadline,
+                                               sheaf_error *err);
 
 /* Looking at it. NULL stands for the calling thread's current strategy. */
 
@@ -71,9 +74,9 @@ SHEAF_API sheaf_replica *sheaf_replica_context(void);
 /** `SHEAF_SCOPE(s) { … }`: the strategy is current, variables made in the block are distributed (R4.4–R4.7). Left by
  *  `break`, `return` and `goto`. Another strategy's scope inside, or a scope in a replica step, is refused: the block
  *  does not run and sheaf_frame_status() has the error. */
-#define SHEAF_SCOPE(s)                                                                             \
-    for (sheaf_scope SHEAF_BLOCK_NAME(sheaf_scope_)                                                \
-         __attribute__((cleanup(sheaf_scope_leave))) = {0};                                        \
+#define SHEAF_SCOPE(s)                                          \
+    for (sheaf_scope SHEAF_BLOCK_NAME(sheaf_scope_)             \
+             __attribute__((cleanup(sheaf_scope_leave))) = {0}; \
          sheaf_scope_enter(&SHEAF_BLOCK_NAME(sheaf_scope_), (s));)
 typedef struct sheaf_scope {
     sheaf_strategy *strategy;
@@ -104,14 +107,15 @@ SHEAF_API sheaf_step *sheaf_step_new(sheaf_step_fn fn, void *user,
 SHEAF_API int sheaf_step_traces(const sheaf_step *step);
 SHEAF_API void sheaf_step_free(sheaf_step *step);
 /** As sheaf_run(). SHEAF_ERR_INVALID_ARGUMENT: `in` does not fit the signature. */
-SHEAF_CHECKED sheaf_status sheaf_run_step(sheaf_strategy *s, sheaf_step *step, const sheaf_values *in,
-                                          sheaf_values **out, sheaf_error *err);
+SHEAF_CHECKED sheaf_status sheaf_run_step(sheaf_strategy *s, sheaf_step *step,
+                                          const sheaf_values *in, sheaf_values **out,
+                                          sheaf_error *err);
 
 /** Combines a value over all replicas of the job, leaf by leaf (R4.19–R4.28): without axes elementwise; with them each
  *  replica's tensor is reduced over `axes` first, MEAN weighted by the real sizes. Cross-replica context only. */
-SHEAF_CHECKED sheaf_status sheaf_reduce(sheaf_strategy *s, sheaf_reduce_op op, const sheaf_values *v,
-                                        const int *axes, size_t axis_count, sheaf_element **out,
-                                        sheaf_error *err);
+SHEAF_CHECKED sheaf_status sheaf_reduce(sheaf_strategy *s, sheaf_reduce_op op,
+                                        const sheaf_values *v, const int *axes, size_t axis_count,
+                                        sheaf_element **out, sheaf_error *err);
 /** Joins the replicas' tensors along `axis` in replica order (R4.29). */
 SHEAF_CHECKED sheaf_status sheaf_gather_values(sheaf_strategy *s, const sheaf_values *v, int axis,
                                                sheaf_element **out, sheaf_error *err);
@@ -130,8 +134,8 @@ SHEAF_API sheaf_tensor *sheaf_all_reduce(sheaf_replica *r, sheaf_reduce_op op, s
 SHEAF_API sheaf_tensor *sheaf_all_gather(sheaf_replica *r, sheaf_tensor *t, int axis);
 /** Runs `fn` once, in cross-replica context, with every replica's `in`; each replica gets its component of the result
  *  (R4.36). Every replica calls it. */
-typedef sheaf_status (*sheaf_merge_fn)(sheaf_strategy *s, const sheaf_values *in, sheaf_values **out,
-                                       void *user);
+typedef sheaf_status (*sheaf_merge_fn)(sheaf_strategy *s, const sheaf_values *in,
+                                       sheaf_values **out, void *user);
 SHEAF_API sheaf_element *sheaf_merge_call(sheaf_replica *r, sheaf_merge_fn fn, void *user,
                                           sheaf_element *in);
 

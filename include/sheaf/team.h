@@ -27,8 +27,8 @@ SHEAF_CHECKED sheaf_status sheaf_team_all_reduce(sheaf_team *team, sheaf_reduce_
                                                  sheaf_dtype dtype, void *data, size_t count,
                                                  double deadline, sheaf_error *err);
 /** `bytes` bytes of member `root` to all. */
-SHEAF_CHECKED sheaf_status sheaf_team_broadcast(sheaf_team *team, int root, void *data, size_t bytes,
-                                                double deadline, sheaf_error *err);
+SHEAF_CHECKED sheaf_status sheaf_team_broadcast(sheaf_team *team, int root, void *data,
+                                                size_t bytes, double deadline, sheaf_error *err);
 /** Bytes of every member one after the other in rank order: `counts[i]` bytes of member i into `all`. */
 SHEAF_CHECKED sheaf_status sheaf_team_all_gather(sheaf_team *team, const void *data,
                                                  const size_t *counts, void *all, double deadline,

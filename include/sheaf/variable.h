@@ -43,7 +43,8 @@ typedef struct sheaf_variable_options {
 /** Fills `count` elements of a variable, from flat element `first` on, in row-major order; called once per part, so that
  *  a table larger than memory is made where it lives. Deterministic in (seed, first). */
 typedef void (*sheaf_initializer_fn)(void *data, sheaf_dtype dtype, sheaf_shape shape,
-                                     uint64_t first, uint64_t count, uint64_t seed, const double *args);
+                                     uint64_t first, uint64_t count, uint64_t seed,
+                                     const double *args);
 /** An initial value by function. Use the makers below. */
 typedef struct sheaf_initializer {
     sheaf_initializer_fn fill;
@@ -117,9 +118,9 @@ typedef sheaf_variable *(*sheaf_variable_creator_fn)(sheaf_variable_request *req
 SHEAF_API sheaf_variable *sheaf_variable_create_next(sheaf_variable_request *request);
 
 /** Runs `fn` for every variable the calling thread makes in the block; hooks nest, innermost first (S91). */
-#define SHEAF_CREATOR(fn, user)                                                                    \
-    for (sheaf_creator_scope SHEAF_BLOCK_NAME(sheaf_creator_)                                      \
-         __attribute__((cleanup(sheaf_creator_scope_leave))) = {0};                                \
+#define SHEAF_CREATOR(fn, user)                                         \
+    for (sheaf_creator_scope SHEAF_BLOCK_NAME(sheaf_creator_)           \
+             __attribute__((cleanup(sheaf_creator_scope_leave))) = {0}; \
          sheaf_creator_scope_enter(&SHEAF_BLOCK_NAME(sheaf_creator_), (fn), (user));)
 typedef struct sheaf_creator_scope {
     struct sheaf_creator_scope *parent;
