@@ -41,6 +41,9 @@ struct sheaf__team_options {
     bool reproducible;
 };
 
+/* Lets the net know of teams. Before sheaf__net_start(), once. */
+sheaf_status sheaf__team_serve(struct sheaf__net *net, sheaf_error *err);
+
 /* Joins the team: connects the members, exchanges the numbers of replicas and returns when all are
  * there. UNAVAILABLE names the members that did not come by the deadline. */
 sheaf_status sheaf__team_new(const struct sheaf__team_options *options,

@@ -317,6 +317,19 @@ sheaf_status sheaf__post(struct sheaf__peer *peer, const struct sheaf__post *pos
         .copy = post->sent == NULL,
         .sent = post->sent,
         .user = post->user,
+        .owner = post->owner,
     };
     return sheaf__peer_post(peer, &m, err);
+}
+
+void sheaf__post_disown(struct sheaf__peer *peer, const void *owner)
+{
+    sheaf_error error;
+    struct sheaf__drive drive = sheaf__drive_lock(peer->net);
+    bool whole = peer->data->ops->disown(peer->data, owner);
+    sheaf__drive_unlock(peer->net, drive);
+    if (whole)
+        return;
+    sheaf__no_memory(&error, "what is left of a message");
+    sheaf__peer_cut(peer, &error);
 }

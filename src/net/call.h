@@ -42,10 +42,21 @@ struct sheaf__service {
     void (*drop)(struct sheaf__call *call, void *user);
     void *user;
     size_t payload_limit; /* refused beyond it if not placed; 0: 1 GiB */
+    /* The net is freed; nothing of the service will be called after this. May be NULL. */
+    void (*close)(void *user);
 };
 /* Before sheaf__net_start(). The struct is copied. ALREADY_EXISTS: the kind is taken. */
 sheaf_status sheaf__net_serve(struct sheaf__net *net, const struct sheaf__service *service,
                               sheaf_error *err);
+
+/* Requests of that kind whose payload is coming in right now and for which `match` is true go to
+ * nowhere: the memory they were placed in is the caller's again when this returns. They are neither
+ * served nor dropped. */
+void sheaf__net_discard(struct sheaf__net *net, uint32_t kind,
+                        bool (*match)(struct sheaf__call *call, void *arg), void *arg);
+
+/* The `user` of the service of that kind; NULL: there is none. */
+void *sheaf__net_service(struct sheaf__net *net, uint32_t kind);
 
 /* The caller; borrowed for as long as the call. */
 struct sheaf__peer *sheaf__call_peer(const struct sheaf__call *call);
@@ -146,10 +157,15 @@ struct sheaf__post {
     size_t count;
     void (*sent)(void *user); /* as in a reply */
     void *user;
+    const void *owner; /* for sheaf__post_disown() */
 };
 /* Sends it to the service of that kind, in order with requests; the service ends the call with an
  * empty reply. Never waits. On failure `sent` is not called. */
 sheaf_status sheaf__post(struct sheaf__peer *peer, const struct sheaf__post *post,
                          sheaf_error *err);
+/* The memory of what `owner` has posted is not read any more when this returns: what has not begun
+ * to leave never will, the rest of what has leaves from a copy. `sent` of these is not called any
+ * more. */
+void sheaf__post_disown(struct sheaf__peer *peer, const void *owner);
 
 #endif

@@ -392,6 +392,7 @@ static bool disown(struct sheaf__lane *lane, const void *owner)
         if (s->owner != owner)
             continue;
         s->owner = NULL;
+        s->sent = NULL;
         if (s->done == 0) {
             sheaf__list_remove(node);
             drop_send(s);

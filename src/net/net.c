@@ -504,6 +504,9 @@ void sheaf__net_free(struct sheaf__net *net, int64_t deadline)
         sheaf__peer_lose(SHEAF__CONTAINER(node, struct sheaf__peer, node), &cause, true);
     free_dead(net);
     drive_leave(net);
+    for (int i = 0; i < SHEAF__CALL_KINDS; i++)
+        if (net->services[i].close)
+            net->services[i].close(net->services[i].user);
     sheaf__unref(net);
 }
 

@@ -300,6 +300,24 @@ void sheaf__serve_broken(struct sheaf__incoming *in)
     release(call);
 }
 
+void sheaf__net_discard(struct sheaf__net *net, uint32_t kind,
+                        bool (*match)(struct sheaf__call *call, void *arg), void *arg)
+{
+    struct sheaf__list_node *node;
+    struct sheaf__drive drive = sheaf__drive_lock(net);
+    for (node = sheaf__list_first(&net->peers); node; node = sheaf__list_next(&net->peers, node)) {
+        struct sheaf__peer *peer = SHEAF__CONTAINER(node, struct sheaf__peer, node);
+        struct sheaf__incoming *in = &peer->data->in;
+        struct sheaf__call *call = in->call;
+        if (!call || call->frame.kind != kind || !match(call, arg))
+            continue;
+        in->call = NULL;
+        in->sink.discard = true;
+        release(call);
+    }
+    sheaf__drive_unlock(net, drive);
+}
+
 /* Marks the call given up; its token, with a count, if somebody has asked for it. */
 static struct sheaf__token *abandon(struct sheaf__call *call)
 {
@@ -354,4 +372,9 @@ sheaf_status sheaf__net_serve(struct sheaf__net *net, const struct sheaf__servic
                             service->kind);
     net->services[service->kind] = *service;
     return SHEAF_OK;
+}
+
+void *sheaf__net_service(struct sheaf__net *net, uint32_t kind)
+{
+    return kind < SHEAF__CALL_KINDS ? net->services[kind].user : NULL;
 }

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SHEAF_COLL_CORE_H
+#define SHEAF_COLL_CORE_H
+
+/* Inside of coll/: what its files share.
+ *
+ * A call passes two stages. In the first the local replicas meet (crew.c): the last to arrive leads,
+ * the others wait and help with long loops. In the second the leaders of all members exchange
+ * messages (exchange.c). Every call begins with a CALL message to every other member, which says
+ * what is called and carries small data itself; it also says that its sender is ready to receive,
+ * so that larger data (DATA) always finds its place. So nobody can be ahead by more than one call,
+ * and everybody sees everybody's call and can compare. */
+
+#include "base/array.h"
+#include "coll/sum.h"
+#include "coll/team.h"
+#include "net/call.h"
+
+/* ---- what travels ---- */
+
+enum sheaf__coll_type {
+    SHEAF__COLL_JOIN = 1,
+    SHEAF__COLL_CALL,
+    SHEAF__COLL_DATA,
+    SHEAF__COLL_ABORT
+};
+enum sheaf__coll_kind {
+    SHEAF__COLL_ALL_REDUCE = 1,
+    SHEAF__COLL_REDUCE_SCATTER,
+    SHEAF__COLL_BROADCAST,
+    SHEAF__COLL_ALL_GATHER,
+    SHEAF__COLL_GATHER_BYTES,
+    SHEAF__COLL_BARRIER,
+    SHEAF__COLL_KINDS
+};
+
+/* What is called: equal on all replicas and members, but for `own`. Crosses processes as it is. */
+struct sheaf__coll_what {
+    uint8_t kind, op, dtype, zero;
+    int32_t root;
+    uint64_t count; /* elements, or bytes */
+    uint64_t check; /* of the sizes of a gather */
+    uint64_t own;   /* bytes of this member alone: gather_bytes */
+    char name[64];
+};
+
+struct sheaf__coll_head {
+    uint8_t type, channel;
+    uint16_t rank;
+    uint32_t generation, epoch, zero;
+    uint64_t seq;
+    union {
+        struct sheaf__coll_what what; /* CALL */
+        struct {
+            uint32_t phase, block;
+            uint64_t offset;
+        } data; /* DATA: where it goes */
+        struct {
+            int32_t size, replicas;
+            uint32_t order;
+        } join; /* JOIN */
+    } u;
+};
+
+/* ---- how sums are made up ---- */
+
+/* The blocks of a tree and who has them: member m has blocks[first[m] … first[m + 1]). */
+struct sheaf__layout {
+    struct sheaf__block *blocks;
+    int *first;   /* size + 1 */
+    int *replica; /* first replica of each member; size + 1 */
+    int count, span, total;
+    int most;           /* blocks of one member */
+    bool over_replicas; /* leaves of the tree are replicas, not members */
+};
+
+/* ---- teams ---- */
+
+struct sheaf__member {
+    sheaf_task task;
+    char *address;
+    struct sheaf__peer *peer; /* counted; NULL: ourselves */
+    int replicas;             /* 0: not joined yet */
+    struct sheaf__coll_head join;
+};
+
+struct sheaf__team {
+    struct sheaf__list_node node; /* of the registry */
+    struct sheaf__registry *registry;
+    struct sheaf__net *net;
+    struct sheaf__member *members;
+    int size, rank, local;
+    uint32_t generation;
+    bool reproducible, wide; /* wide: some member sums before it sends */
+    struct sheaf__layout by_rank, by_replica;
+
+    struct sheaf__mutex lock; /* guards what follows and the cores' members of the same kind */
+    sheaf_error lost;         /* status < 0: a member is lost */
+    struct sheaf__core *cores[SHEAF__CHANNELS];
+};
+
+/* A CALL that came: before we make that call ourselves, or while we are in it. */
+struct sheaf__arrival {
+    struct sheaf__list_node node;
+    struct sheaf__call *call; /* its memory holds head and data */
+    const struct sheaf__coll_head *head;
+};
+
+struct sheaf__exchange;
+
+/* What lasts of a channel: it is made at its first use here or at the first message. */
+struct sheaf__core {
+    struct sheaf__team *team;
+    int number;
+    /* Under team->lock. */
+    uint32_t epoch;
+    uint64_t seq;        /* of the next call */
+    sheaf_error failure; /* status < 0: of this epoch */
+    uint32_t aborted;    /* epochs below are aborted by others, for this cause: */
+    sheaf_error aborted_cause;
+    struct sheaf__list arrivals;
+    struct sheaf__exchange *current;
+    struct sheaf__arrival **calls; /* room for the current exchange */
+    _Atomic uint64_t events;       /* counts what an exchange may wait for */
+    /* Of the leader. */
+    uint8_t *scratch;
+    size_t scratch_size;
+    uint32_t *piece_counts;
+    size_t piece_capacity;
+    bool open;
+};
+
+/* Memory of the core that stays for later calls; NULL: no memory. Not kept over calls. */
+void *sheaf__core_scratch(struct sheaf__core *core, size_t size);
+struct sheaf__core *sheaf__core_get(struct sheaf__team *team,
+                                    int number); /* team->lock; NULL: no memory */
+void sheaf__core_free(struct sheaf__core *core);
+/* Fails the epoch, here and on the other members, unless it has failed already. */
+void sheaf__core_fail(struct sheaf__core *core, const sheaf_error *cause);
+/* SHEAF_OK, or why no call can be made. With team->lock. */
+sheaf_status sheaf__core_check(const struct sheaf__core *core, sheaf_error *err);
+
+/* ---- exchanges between members (exchange.c) ---- */
+
+struct sheaf__exchange {
+    struct sheaf__core *core;
+    const struct sheaf__layout *layout;
+    struct sheaf__coll_what what;
+    const struct sheaf__wait *wait;
+    uint64_t seq;
+    uint32_t epoch;
+    struct sheaf__arrival **calls; /* of each member; NULL: not yet */
+    int arrived;
+    int64_t unsent; /* DATA messages whose memory is still in use; under team->lock */
+    /* Where `size` bytes of a DATA message of member `rank` go, and what is done when they are there. With
+     * team->lock, on the driver. NULL: nowhere, it is wrong. */
+    void *(*place)(struct sheaf__exchange *x, int rank, const struct sheaf__coll_head *head,
+                   size_t size);
+    void (*came)(struct sheaf__exchange *x, int rank, const struct sheaf__coll_head *head,
+                 size_t size);
+    void *user;
+    uint64_t received;  /* bytes, counted by came() */
+    size_t waiting_for; /* what a ready() looks at */
+};
+
+/* Starts a call: sends CALL with the data of `parts` to all others. */
+sheaf_status sheaf__exchange_begin(struct sheaf__exchange *x, const struct sheaf__part *parts,
+                                   size_t count, sheaf_error *err);
+/* Waits until `ready` (with team->lock) holds; fails if the channel or a member does. */
+sheaf_status sheaf__exchange_wait(struct sheaf__exchange *x,
+                                  bool (*ready)(struct sheaf__exchange *x), sheaf_error *err);
+/* ready: all members have called the same. */
+bool sheaf__exchange_all_called(struct sheaf__exchange *x);
+/* Sends bytes to a member that has called. */
+sheaf_status sheaf__exchange_send(struct sheaf__exchange *x, int rank, uint32_t phase,
+                                  uint32_t block, uint64_t offset, const void *data, size_t size,
+                                  sheaf_error *err);
+/* Ends the call with its status so far: after it nobody touches its memory. Returns the status. */
+sheaf_status sheaf__exchange_end(struct sheaf__exchange *x, sheaf_status status, sheaf_error *err);
+
+/* Data that came with the CALL of a member. */
+static inline const uint8_t *sheaf__exchange_inline(const struct sheaf__exchange *x, int rank)
+{
+    return sheaf__call_payload(x->calls[rank]->call);
+}
+static inline size_t sheaf__exchange_inline_size(const struct sheaf__exchange *x, int rank)
+{
+    return sheaf__call_payload_size(x->calls[rank]->call);
+}
+/* "all_reduce of 12 float32 \"w\"". */
+void sheaf__coll_describe(const struct sheaf__coll_what *what, char *text, size_t size);
+/* TEAM_MISMATCH, naming both. */
+sheaf_status sheaf__coll_mismatch(const char *who, const struct sheaf__coll_what *a,
+                                  const char *other, const struct sheaf__coll_what *b,
+                                  sheaf_error *err);
+
+/* ---- messages (messages.c) ---- */
+
+/* The teams of a net, and what came before they were made. */
+struct sheaf__registry {
+    struct sheaf__net *net;
+    struct sheaf__mutex lock; /* before a team's */
+    struct sheaf__list teams;
+    struct sheaf__list early; /* arrivals: JOINs of teams that are not there yet */
+    struct sheaf__net_events events;
+};
+/* Puts the head of a message together, but for its content. */
+struct sheaf__coll_head sheaf__coll_head(const struct sheaf__team *team,
+                                         enum sheaf__coll_type type);
+/* `x` NULL: the parts are copied; else they stay until x->unsent is 0. */
+sheaf_status sheaf__coll_send(struct sheaf__team *team, int rank,
+                              const struct sheaf__coll_head *head, const struct sheaf__part *parts,
+                              size_t count, struct sheaf__exchange *x, sheaf_error *err);
+void sheaf__arrival_free(struct sheaf__arrival *a);
+/* Gives the CALL to the exchange that it is for, or keeps it. With team->lock. */
+void sheaf__exchange_arrive(struct sheaf__core *core, struct sheaf__arrival *a);
+/* Enters the team, and takes the JOINs that came before; then it is told of what comes. */
+void sheaf__registry_enter(struct sheaf__registry *registry, struct sheaf__team *team);
+void sheaf__registry_leave(struct sheaf__team *team);
+
+/* ---- calls of the leader, over the members; arrays of the local replicas (reduce.c, spread.c) ---- */
+
+struct sheaf__channel;
+
+/* One replica's call. */
+struct sheaf__coll_args {
+    struct sheaf__coll_what what;
+    const void *in;
+    void *out;
+    const size_t *sizes; /* of a gather */
+    size_t *sizes_out;
+    void **all_out;
+    bool background; /* the other local replicas do something else */
+};
+typedef sheaf_status (*sheaf__coll_act)(struct sheaf__channel *c,
+                                        struct sheaf__coll_args *const *args,
+                                        const struct sheaf__wait *wait, sheaf_error *err);
+sheaf_status sheaf__coll_check_reduction(const struct sheaf__reduction *r, sheaf_error *err);
+void sheaf__coll_reduction_args(enum sheaf__coll_kind kind, const struct sheaf__reduction *r,
+                                struct sheaf__coll_args *args);
+extern const sheaf__coll_act sheaf__coll_acts[SHEAF__COLL_KINDS];
+sheaf_status sheaf__coll_reduce(struct sheaf__channel *c, struct sheaf__coll_args *const *args,
+                                const struct sheaf__wait *wait, sheaf_error *err);
+sheaf_status sheaf__coll_broadcast(struct sheaf__channel *c, struct sheaf__coll_args *const *args,
+                                   const struct sheaf__wait *wait, sheaf_error *err);
+sheaf_status sheaf__coll_all_gather(struct sheaf__channel *c, struct sheaf__coll_args *const *args,
+                                    const struct sheaf__wait *wait, sheaf_error *err);
+sheaf_status sheaf__coll_gather_bytes(struct sheaf__channel *c,
+                                      struct sheaf__coll_args *const *args,
+                                      const struct sheaf__wait *wait, sheaf_error *err);
+sheaf_status sheaf__coll_barrier(struct sheaf__channel *c, struct sheaf__coll_args *const *args,
+                                 const struct sheaf__wait *wait, sheaf_error *err);
+
+/* ---- channels (channel.c, crew.c) ---- */
+
+struct sheaf__channel {
+    struct sheaf__team *team;
+    struct sheaf__core *core;
+    const struct sheaf__layout *layout;
+    int local;                /* threads that call */
+    struct sheaf__mutex lock; /* guards what follows */
+    struct sheaf__cond cond;
+    struct sheaf__coll_args **args; /* of each local replica; NULL: not there yet */
+    int arrived;
+    bool led;               /* the leader acts */
+    bool stopped;           /* aborted here: who waits for the others gives up */
+    _Atomic uint64_t round; /* calls that are over */
+    sheaf_error result;     /* of the last call; status 0: fine */
+    /* A loop that all who wait take part in. */
+    void (*loop)(size_t i, void *user);
+    void *loop_user;
+    size_t loop_end;
+    _Atomic size_t loop_next;
+    _Atomic bool loop_open;
+    _Atomic int loop_helpers;
+    struct sheaf__cond loop_left; /* the last helper has */
+    /* Calls in the background (job.c). */
+    struct sheaf__jobs *_Atomic jobs;
+};
+
+/* One replica's call, from its thread: returns when it is done on all. */
+sheaf_status sheaf__crew_call(struct sheaf__channel *c, int local, struct sheaf__coll_args *args,
+                              const struct sheaf__wait *wait, sheaf_error *err);
+/* The leader's: fn(i) for i in 0..n-1, the other local replicas help. */
+void sheaf__crew_loop(struct sheaf__channel *c, size_t n, void (*fn)(size_t i, void *user),
+                      void *user);
+/* Compares the local replicas' calls and acts; the leader, or the thread of background calls. */
+sheaf_status sheaf__crew_act(struct sheaf__channel *c, struct sheaf__coll_args **args,
+                             const struct sheaf__wait *wait, sheaf_error *err);
+/* Waits until the calls that were started in the background are over. */
+sheaf_status sheaf__jobs_drain(struct sheaf__channel *c, const struct sheaf__wait *wait,
+                               sheaf_error *err);
+void sheaf__jobs_free(struct sheaf__channel *c);
+void sheaf__jobs_wake(struct sheaf__channel *c);
+/* SHEAF_OK, or why the channel was aborted here. */
+sheaf_status sheaf__channel_stopped(struct sheaf__channel *c, sheaf_error *err);
+
+#endif
