@@ -258,6 +258,7 @@ struct sheaf__channel {
     struct sheaf__core *core;
     const struct sheaf__layout *layout;
     int local;                /* threads that call */
+    int64_t spin;             /* ns before a follower sleeps */
     struct sheaf__mutex lock; /* guards what follows */
     struct sheaf__cond cond;
     struct sheaf__coll_args **args; /* of each local replica; NULL: not there yet */

@@ -117,7 +117,7 @@ static sheaf_status lead(struct sheaf__channel *c, const struct sheaf__wait *wai
 /* Before it sleeps, a follower looks for a while without the lock. */
 static void spin_for_news(struct sheaf__channel *c, uint64_t round)
 {
-    struct sheaf__spin spin = sheaf__spin_for(sheaf__config_int(SHEAF__CONFIG_SPIN_US) * SHEAF__US);
+    struct sheaf__spin spin = sheaf__spin_for(c->spin);
     while (atomic_load_explicit(&c->round, memory_order_acquire) == round &&
            !atomic_load_explicit(&c->loop_open, memory_order_acquire) && sheaf__spin_again(&spin))
         ;
