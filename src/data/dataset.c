@@ -120,6 +120,7 @@ static void inherit(sheaf_dataset *d)
         const sheaf_dataset *in = d->inputs[i];
         sheaf__error_keep_first(&d->error, &in->error);
         sheaf__options_merge(&d->options, &in->options);
+        d->calls = d->calls || in->calls;
         if (in->number >= d->number)
             d->number = in->number + 1;
     }

@@ -22,6 +22,7 @@ struct filter_iter {
 static sheaf_status describe(sheaf_dataset *d, sheaf_error *err)
 {
     const struct filter *p = (const void *)d->params;
+    d->calls = true;
     d->cardinality = SHEAF_UNKNOWN;
     if (!p->fn)
         return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "there is no function to call");

@@ -26,6 +26,7 @@ static void params_free(void *params)
 static sheaf_status describe(sheaf_dataset *d, sheaf_error *err)
 {
     const struct from_generator *p = (const void *)d->params;
+    d->calls = true;
     if (!p->generator.next)
         return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "there is no function to call");
     if (!p->spec)

@@ -42,6 +42,7 @@ static sheaf_status describe(sheaf_dataset *d, sheaf_error *err)
                             o->parallel, o->cycle_length);
     int64_t n = d->cardinality;
     d->cardinality = n == SHEAF_INFINITE && p->threads > 0 ? SHEAF_INFINITE : SHEAF_UNKNOWN;
+    d->calls = d->calls || p->open != sheaf_open_tfrecord;
     sheaf_element_spec_free(d->spec);
     d->spec = sheaf_element_spec_keep(p->spec);
     if (p->open == sheaf_open_tfrecord && !d->spec) {

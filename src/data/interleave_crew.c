@@ -143,9 +143,9 @@ static void read_ahead(struct sheaf__interleave_crew *crew, struct source *s)
         s->name = NULL;
         failed_open = status < 0;
     }
-    size_t want = crew->p->block < FULL_ROWS / 8 ? FULL_ROWS / 8 : crew->p->block;
     if (status >= 0) {
-        status = sheaf__iter_pull(s->iter, want < FULL_ROWS ? want : FULL_ROWS, &rows, &err);
+        status =
+            sheaf__iter_pull(s->iter, s->iter->dataset->calls ? 1 : FULL_ROWS / 8, &rows, &err);
         if (status < 0)
             sheaf__iter_unnamed(&err);
     }

@@ -24,6 +24,7 @@ static void params_free(void *params)
 static sheaf_status describe(sheaf_dataset *d, sheaf_error *err)
 {
     const struct sheaf__map *p = (const void *)d->params;
+    d->calls = true;
     SHEAF__TRY(sheaf__reserved_check(p->options.reserved, err));
     if (!p->fn)
         return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "there is no function to call");

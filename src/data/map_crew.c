@@ -160,7 +160,8 @@ static void learn(struct sheaf__map_crew *crew, int64_t ns, size_t rows)
 {
     int64_t fit = TICKET_NS / (ns / (int64_t)rows + 1);
     size_t goal = fit < 1 ? 1 : fit > TICKET_MAX ? TICKET_MAX : (size_t)fit;
-    crew->ticket_rows = goal > 2 * crew->ticket_rows ? 2 * crew->ticket_rows : goal;
+    if (!crew->it->dataset->inputs[0]->calls)
+        crew->ticket_rows = goal > 2 * crew->ticket_rows ? 2 * crew->ticket_rows : goal;
 }
 
 static void crew_main(void *user)

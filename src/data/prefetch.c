@@ -71,7 +71,7 @@ static size_t wait_for_room(struct prefetch_iter *it)
         status = sheaf__cond_wait(&it->changed, &it->lock, &wait, &ignored);
     size_t room = status < 0 || it->ended ? 0 : it->limit - (size_t)(it->made - it->taken);
     sheaf__mutex_unlock(&it->lock);
-    return room;
+    return room > 1 && it->base.dataset->calls ? 1 : room;
 }
 
 /* Under the lock. An error takes the place of an element. */

@@ -37,9 +37,11 @@ struct sheaf_dataset {
     sheaf_element_spec *spec; /* NULL: not known, or an error */
     int64_t cardinality;
     sheaf_dataset_options options; /* merged over the inputs (R9.29) */
-    sheaf_error error;             /* the first; status 0: none */
-    sheaf_context *context;        /* where iterators run */
-    void *state;                   /* shared by all iterators: ops->state_size */
+    bool calls; /* functions of the program, which may wait for anything: rows are pulled singly by
+                   who runs ahead, so that none that is ready is held back */
+    sheaf_error error;      /* the first; status 0: none */
+    sheaf_context *context; /* where iterators run */
+    void *state;            /* shared by all iterators: ops->state_size */
 };
 
 struct sheaf__iter;

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "help.h"
+
+#include "base/clock.h"
+#include "base/wait.h"
+
+#include <stdatomic.h>
+
+/* prefetch, and the end of iterators whose threads are busy. */
+
+/* A source that counts what was asked of it and can be held. */
+struct well {
+    _Atomic int drawn;
+    _Atomic int held; /* numbers from here on wait until it is let go */
+    _Atomic bool released;
+};
+static sheaf_status draw(void *state, sheaf_element *out, sheaf_error *err)
+{
+    struct well *w = state;
+    int n = atomic_fetch_add(&w->drawn, 1);
+    (void)err;
+    while (n >= atomic_load(&w->held) && !atomic_load(&w->released))
+        sheaf__wait_sleep(sheaf__clock_after(SHEAF__MS), SHEAF__NO_TOKEN, NULL);
+    if (n % 10 == 9)
+        return sheaf_error_set(err, SHEAF_ERR_IO, "number %d", n);
+    return sheaf_element_put(out, "", sheaf_long(n));
+}
+
+static sheaf_dataset *drawn_from(struct well *w)
+{
+    const sheaf_generator g = {NULL, draw, NULL, w};
+    sheaf_dataset *d = NULL;
+    SHEAF_FRAME
+    d = sheaf_dataset_from_generator(&g, spec_of(SHEAF_INT64, SHEAF_SCALAR));
+    return d;
+}
+
+/* Waits until `*value` has been `expected` for a while. */
+static int settled(_Atomic int *value, int expected)
+{
+    int64_t deadline = sheaf__clock_after(5 * SHEAF__S);
+    while (atomic_load(value) < expected && sheaf__clock_now() < deadline)
+        sheaf__wait_sleep(sheaf__clock_after(SHEAF__MS), NULL, NULL);
+    sheaf__wait_sleep(sheaf__clock_after(20 * SHEAF__MS), NULL, NULL);
+    return atomic_load(value);
+}
+
+/* R9.19, S135: as many elements are made ahead as were asked for, and no more. */
+static void test_runs_ahead_exactly(void **state)
+{
+    (void)state;
+    struct well w = {.held = INT32_MAX};
+    sheaf_dataset *d = sheaf_dataset_prefetch(drawn_from(&w), 3);
+    sheaf_iterator *it = sheaf_dataset_iterate(d);
+    sheaf_error err = {0};
+    for (int i = 0; i < 5; i++)
+        SHEAF_FRAME
+        {
+            sheaf_element *e;
+            rig_ok(sheaf_iterator_next(it, &e, &err), &err);
+            assert_int_equal(sheaf_tensor_integer(sheaf_element_get(e, NULL), 0), i);
+            assert_int_equal(settled(&w.drawn, i + 4), i + 4);
+        }
+    sheaf_iterator_free(it);
+    sheaf_dataset_free(d);
+}
+
+/* R9.19: an error comes in its place, and the elements go on behind it. */
+static void test_errors_keep_their_place(void **state)
+{
+    (void)state;
+    const int64_t ahead[] = {0, 1, 4, 30, SHEAF_AUTOTUNE};
+    for (size_t k = 0; k < 5; k++) {
+        struct well w = {.held = INT32_MAX};
+        sheaf_dataset *d = sheaf_dataset_take(drawn_from(&w), 20);
+        d = sheaf_dataset_prefetch(d, ahead[k]);
+        assert_elements(d, "[0, 1, 2, 3, 4, 5, 6, 7, 8, {\"status\": \"IO\"}, 10, 11, 12, 13, 14, "
+                           "15, 16, 17, 18, {\"status\": \"IO\"}, 20, 21]");
+        sheaf_dataset_free(d);
+    }
+    assert_first_fails(sheaf_dataset_prefetch(sheaf_dataset_range(0, 3, 1), -2),
+                       SHEAF_ERR_INVALID_ARGUMENT, "stage 2 (prefetch)");
+}
+
+static sheaf_status pass(const sheaf_element *in, sheaf_element *out, void *user)
+{
+    (void)user;
+    return sheaf_element_put(out, "", sheaf_element_get(in, NULL));
+}
+static sheaf_dataset *open_endless(const sheaf_element *in, void *user)
+{
+    (void)in;
+    (void)user;
+    return sheaf_dataset_prefetch(sheaf_dataset_repeat(sheaf_dataset_range(0, 5, 1), -1), 4);
+}
+
+/* Pipelines with threads in all places. */
+static sheaf_dataset *threaded(int kind)
+{
+    sheaf_dataset *d = sheaf_dataset_repeat(sheaf_dataset_range(0, 1000, 1), -1);
+    const sheaf_map_options two = {.parallel = 2};
+    const sheaf_interleave_options cycle = {.cycle_length = 3, .parallel = 2};
+    switch (kind) {
+    case 0:
+        return sheaf_dataset_prefetch(d, 8);
+    case 1:
+        return sheaf_dataset_map(d, pass, NULL, &two);
+    case 2:
+        return sheaf_dataset_interleave(d, open_endless, NULL, &cycle);
+    case 3:
+        d = sheaf_dataset_map(sheaf_dataset_prefetch(d, 3), pass, NULL, &two);
+        return sheaf_dataset_prefetch(sheaf_dataset_batch(d, 7, NULL), 2);
+    default:
+        d = sheaf_dataset_interleave(sheaf_dataset_map(d, pass, NULL, &two), open_endless, NULL,
+                                     &cycle);
+        return sheaf_dataset_repeat(sheaf_dataset_take(sheaf_dataset_prefetch(d, 5), 50), -1);
+    }
+}
+
+/* Freed before the first element, after some, with full buffers: all threads end at once. */
+static void test_freed_at_any_time(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < 5; kind++) {
+        for (int taken = 0; taken < 200; taken = taken * 3 + 1) {
+            sheaf_dataset *d = threaded(kind);
+            sheaf_iterator *it = sheaf_dataset_iterate(d);
+            sheaf_error err = {0};
+            for (int i = 0; i < taken; i++)
+                SHEAF_FRAME
+                {
+                    sheaf_element *e;
+                    rig_ok(sheaf_iterator_next(it, &e, &err), &err);
+                }
+            if (taken == 13) /* full buffers */
+                sheaf__wait_sleep(sheaf__clock_after(5 * SHEAF__MS), NULL, NULL);
+            int64_t before = sheaf__clock_now();
+            sheaf_iterator_free(it);
+            assert_true(sheaf__clock_now() - before < 2 * SHEAF__S);
+            sheaf_dataset_free(d);
+        }
+    }
+}
+
+static sheaf_status drop_all(const sheaf_element *in, void *user)
+{
+    (void)in;
+    (void)user;
+    return SHEAF_END;
+}
+
+/* A thread that finds nothing to give ends as soon as it is told to. */
+static void test_endless_search_is_cut_short(void **state)
+{
+    (void)state;
+    sheaf_dataset *d = sheaf_dataset_repeat(sheaf_dataset_range(0, 1000, 1), -1);
+    d = sheaf_dataset_prefetch(sheaf_dataset_filter(d, drop_all, NULL), 1);
+    sheaf_dataset *first = sheaf_dataset_concatenate(sheaf_dataset_range(0, 1, 1), d);
+    d = sheaf_dataset_prefetch(first, 2);
+    sheaf_iterator *it = sheaf_dataset_iterate(d);
+    sheaf_error err = {0};
+    sheaf_element *e;
+    rig_ok(sheaf_iterator_next(it, &e, &err), &err);
+    sheaf_iterator_free(it);
+    sheaf_dataset_free(d);
+}
+
+/* Only a function of the program can make the end late: it is named, and waited for. */
+static void release_later(void *user)
+{
+    struct well *w = user;
+    sheaf__wait_sleep(sheaf__clock_after(1300 * SHEAF__MS), SHEAF__NO_TOKEN, NULL);
+    atomic_store(&w->released, true);
+}
+
+static void test_late_function_is_named(void **state)
+{
+    (void)state;
+    struct well w = {.held = 2};
+    struct sheaf__thread *thread;
+    sheaf_error err = {0};
+    sheaf_dataset *d = sheaf_dataset_prefetch(drawn_from(&w), 4);
+    sheaf_iterator *it = sheaf_dataset_iterate(d);
+    sheaf_element *e;
+    rig_ok(sheaf_iterator_next(it, &e, &err), &err);
+    settled(&w.drawn, 3);
+    rig_ok(sheaf__thread_start("later", release_later, &w, NULL, &thread, &err), &err);
+    sheaf_iterator_free(it);
+    assert_non_null(strstr(rig_log_take(), "stage 2 (prefetch): still waiting for a function of "
+                                           "the program to return"));
+    rig_ok(sheaf__thread_join(thread, sheaf__clock_after(5 * SHEAF__S), &err), &err);
+    sheaf_dataset_free(d);
+}
+
+/* Two iterators of one dataset, on two threads, know nothing of each other. */
+static void count_all(void *user)
+{
+    sheaf_iterator *it = sheaf_dataset_iterate(user);
+    sheaf_error err = {0};
+    sheaf_element *e;
+    int64_t expected = 0;
+    SHEAF_EACH_ELEMENT(e, it, &err)
+    {
+        if (sheaf_tensor_integer(sheaf_element_get(e, NULL), 0) != expected++)
+            abort();
+    }
+    if (expected != 5000 || err.status < 0)
+        abort();
+    sheaf_iterator_free(it);
+}
+
+static void test_iterators_are_independent(void **state)
+{
+    (void)state;
+    const sheaf_map_options two = {.parallel = 2};
+    sheaf_dataset *d = sheaf_dataset_map(sheaf_dataset_range(0, 5000, 1), pass, NULL, &two);
+    d = sheaf_dataset_prefetch(d, 16);
+    struct sheaf__thread *threads[2];
+    sheaf_error err = {0};
+    for (int i = 0; i < 2; i++)
+        rig_ok(sheaf__thread_start("reader", count_all, d, NULL, &threads[i], &err), &err);
+    count_all(d);
+    for (int i = 0; i < 2; i++)
+        rig_ok(sheaf__thread_join(threads[i], sheaf__clock_after(30 * SHEAF__S), &err), &err);
+    sheaf_dataset_free(d);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        rig_test(test_runs_ahead_exactly),     rig_test(test_errors_keep_their_place),
+        rig_test(test_freed_at_any_time),      rig_test(test_endless_search_is_cut_short),
+        rig_test(test_late_function_is_named), rig_test(test_iterators_are_independent),
+    };
+    return rig_run(tests);
+}
