@@ -25,7 +25,7 @@ static sheaf_status no_memory(sheaf_error *err)
     return sheaf__no_memory(err, "the plan of a save");
 }
 
-void sheaf__plan_free(struct sheaf__ckpt_plan *plan)
+void sheaf__ckpt_plan_free(struct sheaf__ckpt_plan *plan)
 {
     for (size_t i = 0; i < plan->count; i++) {
         sheaf__free(plan->shards[i].items);
@@ -150,9 +150,10 @@ static sheaf_status plan_tasks(struct planning *p, sheaf_error *err)
     return SHEAF_OK;
 }
 
-sheaf_status sheaf__plan_make(struct sheaf__ckpt_plan *plan, const struct sheaf__ckpt_objects *o,
-                              const sheaf_sharding_callback *sharding, const char *own_device,
-                              sheaf_error *err)
+sheaf_status sheaf__ckpt_plan_make(struct sheaf__ckpt_plan *plan,
+                                   const struct sheaf__ckpt_objects *o,
+                                   const sheaf_sharding_callback *sharding, const char *own_device,
+                                   sheaf_error *err)
 {
     *plan = (struct sheaf__ckpt_plan){0};
     SHEAF__TRY(sheaf_sharding_callback_check(sharding, err));
@@ -176,6 +177,6 @@ sheaf_status sheaf__plan_make(struct sheaf__ckpt_plan *plan, const struct sheaf_
     sheaf__free(p.mine);
     sheaf__free(p.done);
     if (status < 0)
-        sheaf__plan_free(plan);
+        sheaf__ckpt_plan_free(plan);
     return status;
 }

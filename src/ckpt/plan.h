@@ -26,10 +26,11 @@ struct sheaf__ckpt_plan {
 
 /* Makes the plan; `sharding` NULL: one shard a task. `own_device` stands for this task where a
  * tensor names no device. */
-sheaf_status sheaf__plan_make(struct sheaf__ckpt_plan *plan, const struct sheaf__ckpt_objects *o,
-                              const sheaf_sharding_callback *sharding, const char *own_device,
-                              sheaf_error *err);
-void sheaf__plan_free(struct sheaf__ckpt_plan *plan);
+sheaf_status sheaf__ckpt_plan_make(struct sheaf__ckpt_plan *plan,
+                                   const struct sheaf__ckpt_objects *o,
+                                   const sheaf_sharding_callback *sharding, const char *own_device,
+                                   sheaf_error *err);
+void sheaf__ckpt_plan_free(struct sheaf__ckpt_plan *plan);
 
 /* For the files that make up the plan. */
 

@@ -209,8 +209,8 @@ static sheaf_status write_all(struct saving *s, sheaf_error *err)
     if (!host)
         return no_memory(err);
     SHEAF__TRY(sheaf__objects_add_graph(&s->objects, err));
-    SHEAF__TRY(sheaf__plan_make(&s->plan, &s->objects, sharding_of(s),
-                                sheaf__device_full_name(host), err));
+    SHEAF__TRY(sheaf__ckpt_plan_make(&s->plan, &s->objects, sharding_of(s),
+                                     sheaf__device_full_name(host), err));
     SHEAF__TRY(describe(s, err));
     SHEAF__TRY(make_temporary(s, err));
     SHEAF__TRY(name_parts(s, err));
@@ -237,7 +237,7 @@ static sheaf_status write_checkpoint(struct saving *s, sheaf_error *err)
     }
     if (s->temporary)
         sweep(s->temporary);
-    sheaf__plan_free(&s->plan);
+    sheaf__ckpt_plan_free(&s->plan);
     sheaf__sidecar_free(&s->sidecar);
     sheaf__free(s->temporary);
     return status;
