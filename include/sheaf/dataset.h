@@ -178,9 +178,9 @@ SHEAF_API void sheaf_iterator_free(sheaf_iterator *it);
 
 /** Loop over the elements of a dataset, a frame a round; ends at the end or with err->status negative:
  *  `sheaf_element *e; SHEAF_EACH_ELEMENT(e, it, &err) { … }`. `break` leaves it. */
-#define SHEAF_EACH_ELEMENT(element, it, err)                    \
-    for (sheaf_frame SHEAF_BLOCK_NAME(sheaf_each_)              \
-             __attribute__((cleanup(sheaf_frame_close))) = {0}; \
+#define SHEAF_EACH_ELEMENT(element, it, err)                           \
+    for (sheaf_frame SHEAF_BLOCK_NAME(sheaf_each_)                     \
+             __attribute__((cleanup(sheaf_frame_close))) = SHEAF_ZERO; \
          sheaf_each_element(&SHEAF_BLOCK_NAME(sheaf_each_), (it), &(element), (err));)
 SHEAF_API bool sheaf_each_element(sheaf_frame *frame, sheaf_iterator *it, sheaf_element **out,
                                   sheaf_error *err);

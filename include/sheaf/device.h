@@ -32,9 +32,9 @@ SHEAF_API sheaf_status sheaf_devices_get(int i, sheaf_device *device);
 /** Runs the block's operations on device `name` ("CPU:1"): `SHEAF_DEVICE("CPU:1") { … }`. Inside a strategy's scope it
  *  decides where operations run, never where variables live (S13). An unknown name fails the first operation;
  *  NULL leaves the devices of the blocks around it. */
-#define SHEAF_DEVICE(name)                                             \
-    for (sheaf_device_scope SHEAF_BLOCK_NAME(sheaf_device_)            \
-             __attribute__((cleanup(sheaf_device_scope_leave))) = {0}; \
+#define SHEAF_DEVICE(name)                                                    \
+    for (sheaf_device_scope SHEAF_BLOCK_NAME(sheaf_device_)                   \
+             __attribute__((cleanup(sheaf_device_scope_leave))) = SHEAF_ZERO; \
          sheaf_device_scope_enter(&SHEAF_BLOCK_NAME(sheaf_device_), (name));)
 
 /** State of SHEAF_DEVICE. */

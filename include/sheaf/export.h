@@ -24,9 +24,17 @@
 #ifdef __cplusplus
 #define SHEAF_BEGIN_DECLS extern "C" {
 #define SHEAF_END_DECLS   }
+/** An initialiser of all zeros that neither language warns of. */
+#define SHEAF_ZERO \
+    {              \
+    }
 #else
 #define SHEAF_BEGIN_DECLS
 #define SHEAF_END_DECLS
+#define SHEAF_ZERO \
+    {              \
+        0          \
+    }
 #endif
 
 #endif

@@ -36,9 +36,9 @@ SHEAF_API sheaf_status sheaf_frame_status(sheaf_error *err);
 SHEAF_API bool sheaf_frame_enter(sheaf_frame *frame);
 
 /** A block with a frame of its own: `SHEAF_FRAME { … }`. Clean on `break`, `return` and `goto`. */
-#define SHEAF_FRAME                                             \
-    for (sheaf_frame SHEAF_BLOCK_NAME(sheaf_frame_)             \
-             __attribute__((cleanup(sheaf_frame_close))) = {0}; \
+#define SHEAF_FRAME                                                    \
+    for (sheaf_frame SHEAF_BLOCK_NAME(sheaf_frame_)                    \
+             __attribute__((cleanup(sheaf_frame_close))) = SHEAF_ZERO; \
          sheaf_frame_enter(&SHEAF_BLOCK_NAME(sheaf_frame_));)
 
 SHEAF_END_DECLS

@@ -94,9 +94,9 @@ SHEAF_CHECKED sheaf_status sheaf_optional_value(const sheaf_optional *o, sheaf_v
 
 /** Loop over a distributed iterator, a frame a round; ends at the end of data, or with err->status negative:
  *  `sheaf_values *batch; SHEAF_EACH(batch, it, &err) { … }`. `break` leaves it. */
-#define SHEAF_EACH(values, it, err)                             \
-    for (sheaf_frame SHEAF_BLOCK_NAME(sheaf_each_)              \
-             __attribute__((cleanup(sheaf_frame_close))) = {0}; \
+#define SHEAF_EACH(values, it, err)                                    \
+    for (sheaf_frame SHEAF_BLOCK_NAME(sheaf_each_)                     \
+             __attribute__((cleanup(sheaf_frame_close))) = SHEAF_ZERO; \
          sheaf_each(&SHEAF_BLOCK_NAME(sheaf_each_), (it), &(values), (err));)
 SHEAF_API bool sheaf_each(sheaf_frame *frame, sheaf_dist_iterator *it, sheaf_values **out,
                           sheaf_error *err);

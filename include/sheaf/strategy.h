@@ -74,9 +74,9 @@ SHEAF_API sheaf_replica *sheaf_replica_context(void);
 /** `SHEAF_SCOPE(s) { … }`: the strategy is current, variables made in the block are distributed (R4.4–R4.7). Left by
  *  `break`, `return` and `goto`. Another strategy's scope inside, or a scope in a replica step, is refused: the block
  *  does not run and sheaf_frame_status() has the error. */
-#define SHEAF_SCOPE(s)                                          \
-    for (sheaf_scope SHEAF_BLOCK_NAME(sheaf_scope_)             \
-             __attribute__((cleanup(sheaf_scope_leave))) = {0}; \
+#define SHEAF_SCOPE(s)                                                 \
+    for (sheaf_scope SHEAF_BLOCK_NAME(sheaf_scope_)                    \
+             __attribute__((cleanup(sheaf_scope_leave))) = SHEAF_ZERO; \
          sheaf_scope_enter(&SHEAF_BLOCK_NAME(sheaf_scope_), (s));)
 typedef struct sheaf_scope {
     sheaf_strategy *strategy;

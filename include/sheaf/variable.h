@@ -118,9 +118,9 @@ typedef sheaf_variable *(*sheaf_variable_creator_fn)(sheaf_variable_request *req
 SHEAF_API sheaf_variable *sheaf_variable_create_next(sheaf_variable_request *request);
 
 /** Runs `fn` for every variable the calling thread makes in the block; hooks nest, innermost first (S91). */
-#define SHEAF_CREATOR(fn, user)                                         \
-    for (sheaf_creator_scope SHEAF_BLOCK_NAME(sheaf_creator_)           \
-             __attribute__((cleanup(sheaf_creator_scope_leave))) = {0}; \
+#define SHEAF_CREATOR(fn, user)                                                \
+    for (sheaf_creator_scope SHEAF_BLOCK_NAME(sheaf_creator_)                  \
+             __attribute__((cleanup(sheaf_creator_scope_leave))) = SHEAF_ZERO; \
          sheaf_creator_scope_enter(&SHEAF_BLOCK_NAME(sheaf_creator_), (fn), (user));)
 typedef struct sheaf_creator_scope {
     struct sheaf_creator_scope *parent;
