@@ -448,7 +448,7 @@ static void wide_kernels_give_the_same_bits(void **state)
             for (size_t i = 0; i < 6 * N; i++) {
                 float v = next_float(&random) + (i < N ? 0 : 1.5f);
                 if (wide)
-                    one[0][i] = (double)v + 1e-12;
+                    one[i / N][i % N] = (double)v + 1e-12;
                 else
                     ((float *)one[i / N])[i % N] = v;
             }
