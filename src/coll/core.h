@@ -82,6 +82,7 @@ struct sheaf__member {
     struct sheaf__peer *peer; /* counted; NULL: ourselves */
     int replicas;             /* 0: not joined yet */
     struct sheaf__coll_head join;
+    bool left; /* it said goodbye */
 };
 
 struct sheaf__team {
@@ -95,7 +96,8 @@ struct sheaf__team {
     struct sheaf__layout by_rank, by_replica;
 
     struct sheaf__mutex lock; /* guards what follows and the cores' members of the same kind */
-    sheaf_error lost;         /* status < 0: a member is lost */
+    sheaf_error lost;         /* status < 0: a member is lost, or has left */
+    bool crashed;             /* without a goodbye */
     struct sheaf__core *cores[SHEAF__CHANNELS];
 };
 

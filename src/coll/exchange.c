@@ -107,12 +107,12 @@ void *sheaf__core_scratch(struct sheaf__core *core, size_t size)
 
 sheaf_status sheaf__core_check(const struct sheaf__core *core, sheaf_error *err)
 {
-    if (core->team->lost.status < 0)
-        return sheaf__error_copy(err, &core->team->lost);
     if (core->failure.status < 0)
         return sheaf__error_copy(err, &core->failure);
     if (core->epoch < core->aborted)
         return sheaf__error_copy(err, &core->aborted_cause);
+    if (core->team->lost.status < 0)
+        return sheaf__error_copy(err, &core->team->lost);
     return SHEAF_OK;
 }
 
@@ -279,6 +279,21 @@ static void name_missing(struct sheaf__exchange *x, sheaf_error *err)
     sheaf__str_free(&who);
 }
 
+/* Whether the call can still succeed. Who has made it and left with a goodbye has done all of its part; what a member sent
+ * before it was lost may be enough, too. With the lock. */
+static sheaf_status check(struct sheaf__exchange *x, bool ready, sheaf_error *err)
+{
+    struct sheaf__team *team = x->core->team;
+    sheaf_status status = sheaf__core_check(x->core, err);
+    bool needed = team->crashed;
+    if (status != SHEAF_ERR_TEAM_LOST || x->core->failure.status < 0 ||
+        x->core->epoch < x->core->aborted)
+        return status;
+    for (int i = 0; i < team->size; i++)
+        needed = needed || (team->members[i].left && !x->calls[i]);
+    return ready || !needed ? SHEAF_OK : status;
+}
+
 sheaf_status sheaf__exchange_wait(struct sheaf__exchange *x,
                                   bool (*ready)(struct sheaf__exchange *x), sheaf_error *err)
 {
@@ -288,8 +303,8 @@ sheaf_status sheaf__exchange_wait(struct sheaf__exchange *x,
         struct look look = {.core = core};
         sheaf__mutex_lock(&team->lock);
         look.seen = atomic_load(&core->events);
-        sheaf_status status = sheaf__core_check(core, err);
-        bool there = status == SHEAF_OK && ready(x);
+        bool there = ready(x);
+        sheaf_status status = check(x, there, err);
         sheaf__mutex_unlock(&team->lock);
         if (there || status < 0)
             return status;

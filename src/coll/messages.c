@@ -58,6 +58,11 @@ sheaf_status sheaf__coll_send(struct sheaf__team *team, int rank,
     sheaf_status status = sheaf__post(team->members[rank].peer, &post, err);
     if (status < 0 && x)
         count_unsent(x, -1);
+    if (status == SHEAF_ERR_UNAVAILABLE) {
+        status = SHEAF_ERR_TEAM_LOST;
+        if (err)
+            err->status = status;
+    }
     return status;
 }
 
@@ -234,9 +239,11 @@ static void drop_early(struct sheaf__registry *r, const struct sheaf__peer *peer
     }
 }
 
-static void lose(struct sheaf__team *team, const sheaf_error *cause)
+static void lose(struct sheaf__team *team, struct sheaf__member *member, const sheaf_error *cause)
 {
     sheaf__mutex_lock(&team->lock);
+    member->left = sheaf__peer_left(member->peer);
+    team->crashed = team->crashed || !member->left;
     if (team->lost.status == SHEAF_OK) {
         team->lost = *cause;
         team->lost.status = SHEAF_ERR_TEAM_LOST;
@@ -257,7 +264,7 @@ static void on_down(struct sheaf__peer *peer, const sheaf_error *cause, void *us
         struct sheaf__team *team = SHEAF__CONTAINER(node, struct sheaf__team, node);
         for (int i = 0; i < team->size; i++)
             if (team->members[i].peer == peer)
-                lose(team, cause);
+                lose(team, &team->members[i], cause);
     }
     sheaf__mutex_unlock(&r->lock);
     sheaf__net_wake(r->net);
@@ -285,7 +292,7 @@ void sheaf__registry_enter(struct sheaf__registry *r, struct sheaf__team *team)
     /* One may have gone between its connection and now. */
     for (int i = 0; i < team->size; i++)
         if (team->members[i].peer && sheaf__peer_status(team->members[i].peer, &cause) < 0)
-            lose(team, &cause);
+            lose(team, &team->members[i], &cause);
     sheaf__mutex_unlock(&r->lock);
 }
 
