@@ -67,8 +67,11 @@ static double seconds(void)
 
 static void summary(int64_t steps, double rate, double loss, const char *checkpoint, double accuracy)
 {
-    const char *form = o.json ? "{\"steps\": %lld, \"examples_per_second\": %.1f, \"loss\": %.6f, "
-                                "\"checkpoint\": \"%s\", \"accuracy\": %.4f}\n"
-                              : "steps %lld\nexamples/s %.0f\nloss %.4f\ncheckpoint %s\naccuracy %.4f\n";
-    printf(form, (long long)steps, rate, loss, checkpoint, accuracy);
+    if (o.json)
+        printf("{\"steps\": %lld, \"examples_per_second\": %.1f, \"loss\": %.6f, "
+               "\"checkpoint\": \"%s\", \"accuracy\": %.4f}\n",
+               (long long)steps, rate, loss, checkpoint, accuracy);
+    else
+        printf("steps %lld\nexamples/s %.0f\nloss %.4f\ncheckpoint %s\naccuracy %.4f\n",
+               (long long)steps, rate, loss, checkpoint, accuracy);
 }

@@ -13,7 +13,6 @@
 struct number {
     sheaf_trackable trackable;
     sheaf_optimizer *optimizer;
-    const char *device;
     struct sheaf__save_group *group;
 };
 
@@ -41,7 +40,6 @@ static bool number_saveable(sheaf_trackable *t, size_t i, struct sheaf__saveable
                                     .dtype = counts ? SHEAF_INT64 : SHEAF_FLOAT32,
                                     .shape = SHEAF_SCALAR,
                                     .full = SHEAF_SCALAR,
-                                    .device = n->device,
                                     .group = n->group};
     return true;
 }
@@ -175,9 +173,8 @@ static sheaf_status add_slots(struct bound *b, sheaf_optimizer *o, sheaf_variabl
 static sheaf_status count_steps(struct bound *b, sheaf_optimizer *o, sheaf_strategy *s,
                                 sheaf_error *err)
 {
-    b->iteration = (struct number){{&number_class, &b->iteration}, o, NULL, s->group};
-    b->learning_rate = (struct number){{&number_class, &b->learning_rate}, o, NULL, s->group};
-    b->iteration.device = b->learning_rate.device = s->devices ? s->devices[0] : NULL;
+    b->iteration = (struct number){{&number_class, &b->iteration}, o, s->group};
+    b->learning_rate = (struct number){{&number_class, &b->learning_rate}, o, s->group};
     if (!s->cls->update)
         return SHEAF_OK;
     sheaf_variable_request request = {

@@ -58,6 +58,7 @@ static sheaf_variable *copies_copy(sheaf_variable *v, int i)
 static void copies_destroy(sheaf_variable *v)
 {
     struct sheaf__copies *c = (struct sheaf__copies *)v;
+    sheaf__copies_free_slots(c);
     for (int i = 0; i < c->count; i++)
         sheaf_variable_free(c->of[i]);
     sheaf__free(c->base.name);
@@ -121,6 +122,7 @@ static const struct sheaf__variable_class mirrored_class = {
     .assign = mirrored_assign,
     .copies = copies_count,
     .copy = copies_copy,
+    .slot = sheaf__copies_slot,
     .destroy = copies_destroy,
 };
 
@@ -194,6 +196,7 @@ static const struct sheaf__variable_class on_read_class = {
     .assign = on_read_assign,
     .copies = copies_count,
     .copy = copies_copy,
+    .slot = sheaf__copies_slot,
     .destroy = copies_destroy,
 };
 

@@ -9,8 +9,11 @@
 #include "distribute/strategy.h"
 #include "ops/variable.h"
 
+struct sheaf__copies_slot;
+
 struct sheaf__copies {
     sheaf_variable base;
+    struct sheaf__copies_slot *slots; /* that were asked for */
     int count;
     sheaf_variable *of[]; /* plain ones, one on each replica's device */
 };
@@ -20,5 +23,9 @@ struct sheaf__copies {
 sheaf_variable *sheaf__mirrored_create(sheaf_strategy *s, sheaf_variable_request *request);
 /* `v` as copies, or NULL if it is of another kind. */
 struct sheaf__copies *sheaf__copies_of(sheaf_variable *v);
+
+/* Slot `name` of all copies, for the variables' class (mirrored_slot.c). */
+sheaf_trackable *sheaf__copies_slot(sheaf_variable *v, const char *name, double fill);
+void sheaf__copies_free_slots(struct sheaf__copies *c);
 
 #endif

@@ -54,6 +54,7 @@ static sheaf_status start_net(sheaf_strategy *s, struct state *state, sheaf_erro
         .address =
             sheaf_cluster_address(c, sheaf_cluster_task_type(c), sheaf_cluster_task_index(c))};
     sheaf__str_copy(options.task.job, sizeof(options.task.job), sheaf_cluster_task_type(c));
+    sheaf__context_set_task(s->context, options.task.job, options.task.index);
     SHEAF__TRY(sheaf__net_new(&options, &state->net, err));
     SHEAF__TRY(sheaf__team_serve(state->net, err));
     return sheaf__net_start(state->net, err);

@@ -391,6 +391,7 @@ static sheaf_status start_net(struct sheaf__ps_client *client, sheaf_error *err)
     struct sheaf__net_options options = {.task = {.index = index},
                                          .address = sheaf_cluster_address(c, job, index)};
     sheaf__str_copy(options.task.job, sizeof(options.task.job), job);
+    sheaf__context_set_task(sheaf__context(), job, index);
     SHEAF__TRY(sheaf__net_new(&options, &client->net, err));
     return sheaf__net_start(client->net, err);
 }
