@@ -148,9 +148,12 @@ static sheaf_status walk_tensors(struct sheaf__ckpt_objects *o, int32_t node, sh
         SHEAF__TRY(check_saveable(o, node, s, err));
         if (s->group)
             o->group = s->group;
-        /* A part without rows of a partitioned tensor is no slice (formats.md 4.5). */
-        bool none = sheaf_shape_elements(s->shape) == 0 && sheaf_shape_elements(s->full) > 0;
-        if (!none)
+        /* A part without rows of a partitioned tensor is no slice (formats.md 4.5); a tensor
+         * without elements is stored once. */
+        bool empty = sheaf_shape_elements(s->shape) == 0;
+        bool again = o->tensor_count && o->tensors[o->tensor_count - 1].node == node &&
+                     !strcmp(o->tensors[o->tensor_count - 1].item.saveable.attribute, s->attribute);
+        if (!empty || (!again && sheaf_shape_elements(s->full) == 0))
             SHEAF__TRY(add_tensor(o, node, &tensor, err));
     }
     return SHEAF_OK;
