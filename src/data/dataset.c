@@ -188,7 +188,11 @@ sheaf_dataset *sheaf__dataset_new(enum sheaf__stage_id id, void *params,
 sheaf_dataset *sheaf__dataset_failed(sheaf_dataset *input, enum sheaf__stage_id id,
                                      const sheaf_error *err)
 {
-    void *params = sheaf__params_new(sizeof(struct sheaf__params), id);
+    /* Not the stage's own struct: nothing may look inside. */
+    static const struct sheaf__class cls = {"no parameters", sheaf__free};
+    struct sheaf__params *params = sheaf__calloc(1, sizeof(*params));
+    if (params)
+        sheaf__object_init(&params->object, &cls);
     sheaf_dataset *d = node_new(id, params, &input, input ? 1 : 0);
     if (d->params && d->error.status >= 0) {
         char name[64];
@@ -208,6 +212,7 @@ sheaf_dataset *sheaf__dataset_over(const sheaf_dataset *d, sheaf_dataset *const 
     if (copy->params) {
         copy->number = d->number;
         copy->context = d->context;
+        sheaf__error_keep_first(&copy->error, &d->error);
         describe(copy);
     }
     return copy;
@@ -242,7 +247,7 @@ static void explain(const sheaf_dataset *d, unsigned depth, struct sheaf__str *t
     for (unsigned i = 0; i < depth; i++)
         sheaf__str_add(text, "  ");
     sheaf__str_add(text, d->stage->name);
-    if (d->stage->ops->explain)
+    if (d->stage->ops->explain && d->error.status >= 0)
         d->stage->ops->explain(d, text);
     sheaf__str_add(text, "\n");
 }

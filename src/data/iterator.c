@@ -119,6 +119,7 @@ sheaf_status sheaf__iter_pull(struct sheaf__iter *it, size_t want, struct sheaf_
     err->status = SHEAF_OK;
     err->reserved = 0;
     sheaf_status status = it->dataset->stage->ops->next(it, want, rows, err);
+    sheaf__rows_trim(rows);
     if (status < 0)
         name_error(it, err);
     if (status == SHEAF_OK || rows->count == before)

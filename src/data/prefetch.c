@@ -99,9 +99,10 @@ static void prefetch_main(void *user)
         sheaf__rows_clear(&rows);
         sheaf_status status = sheaf__iter_pull(it->base.inputs[0], room, &rows, &err);
         sheaf__mutex_lock(&it->lock);
-        it->made += rows.count;
+        size_t before = it->ready.count;
         if (status == SHEAF_OK)
             status = sheaf__rows_move(&rows, rows.count, &it->ready, &err);
+        it->made += it->ready.count - before;
         if (status == SHEAF_END)
             it->ended = true;
         else if (status < 0)

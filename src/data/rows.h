@@ -27,6 +27,9 @@ struct sheaf__block {
     struct sheaf__arena arena; /* bytes of strings that were copied in */
 };
 
+struct sheaf__block *sheaf__block_ref(struct sheaf__block *block);
+void sheaf__block_unref(struct sheaf__block *block);
+
 /* Zeroed is empty. */
 struct sheaf__rows {
     struct sheaf__block **blocks;
@@ -59,6 +62,13 @@ sheaf_status sheaf__rows_room(struct sheaf__rows *rows, const sheaf_element_spec
                               struct sheaf__block **block, size_t *room, sheaf_error *err);
 void sheaf__rows_grow(struct sheaf__rows *rows, struct sheaf__block *block, size_t count);
 
+/* Takes away blocks at the end that were made for rows which did not come. */
+static inline void sheaf__rows_trim(struct sheaf__rows *rows)
+{
+    while (rows->used > rows->head && rows->blocks[rows->used - 1]->count == 0)
+        sheaf__block_unref(rows->blocks[--rows->used]);
+}
+
 /* Moves up to `want` rows from the front of `from` to the end of `to`, without copying them. */
 sheaf_status sheaf__rows_move(struct sheaf__rows *from, size_t want, struct sheaf__rows *to,
                               sheaf_error *err);
@@ -72,8 +82,6 @@ static inline struct sheaf__block *sheaf__rows_front(const struct sheaf__rows *r
     return rows->head < rows->used ? rows->blocks[rows->head] : NULL;
 }
 
-struct sheaf__block *sheaf__block_ref(struct sheaf__block *block);
-void sheaf__block_unref(struct sheaf__block *block);
 /* Bytes of memory that one row holds, about. */
 size_t sheaf__block_row_bytes(const struct sheaf__block *block);
 
