@@ -12,11 +12,13 @@
 
 /* The rules of a launched job. What a failure means is for the tasks' strategy to decide; the
  * launcher ends only those that have nothing left to do:
- *   - an evaluator when every chief and worker has ended and one of them failed, since no last
- *     checkpoint will come;
  *   - a ps when every chief, worker and evaluator has ended;
+ *   - every other task when all chiefs and workers have ended and one of them failed, since no last
+ *     checkpoint will come;
  * each after a grace in which it may end by itself, by SIGTERM and, after a second grace, SIGKILL.
- */
+ * After a failure there is nothing to finish, and the first grace is short. */
+
+enum { GRACE_AFTER_FAILURE_MS = 1000 };
 
 struct watch {
     struct sheaf__launch *launch;
@@ -85,11 +87,12 @@ static void plan_ends(struct watch *w)
         failed = failed || (trains(t) && sheaf__task_code(t) != 0);
         evaluators_running += t->role == SHEAF__ROLE_EVALUATOR && !t->ended;
     }
+    const int64_t most = failed ? GRACE_AFTER_FAILURE_MS : INT64_MAX;
     for (int i = 0; i < l->count && trainers; i++) {
         struct sheaf__launched *t = &l->tasks[i];
-        bool idle = t->role == SHEAF__ROLE_EVALUATOR ? failed : !evaluators_running;
+        bool idle = failed || (t->role == SHEAF__ROLE_PS && !evaluators_running);
         if (!t->ended && idle && !t->term_at)
-            t->term_at = w->now + w->grace;
+            t->term_at = w->now + (w->grace < most ? w->grace : most);
     }
 }
 
@@ -178,8 +181,8 @@ static void end_idle(struct watch *w)
         if (t->ended)
             continue;
         if (t->term_at && w->now >= t->term_at && !t->stopped) {
-            sheaf__launch_say("%s still runs %g s after the others ended; ending it", t->name,
-                              l->plan->grace);
+            sheaf__launch_say("%s has nothing left to do and did not end by itself; ending it",
+                              t->name);
             t->stopped = true;
             t->kill_at = w->now + w->grace;
             sheaf__task_signal(t, SIGTERM);
