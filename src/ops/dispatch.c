@@ -20,14 +20,14 @@ sheaf_status sheaf__call_error(const struct sheaf__call *call, sheaf_error *err,
 }
 
 /* "float32, float64 or int32" of a set of dtypes. */
-static void list_dtypes(uint32_t set, char *text, size_t size)
+static void list_dtypes(uint64_t set, char *text, size_t size)
 {
     size_t used = 0;
     text[0] = 0;
     for (int i = 0; i < SHEAF__DTYPES && used < size; i++) {
         if (!(set >> i & 1))
             continue;
-        uint32_t later = set >> i >> 1;
+        uint64_t later = set >> i >> 1;
         const char *separator = !used ? "" : later ? ", " : " or ";
         int n =
             snprintf(text + used, size - used, "%s%s", separator, sheaf_dtype_name((sheaf_dtype)i));

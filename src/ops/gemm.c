@@ -14,7 +14,7 @@ struct pieces {
 
 /* Multiplications that outweigh handing a piece to a thread; most pieces; least sides, below which
  * kernels slow down. */
-#define PIECE_WORK (INT64_C(1) << 21)
+#define PIECE_WORK INT64_C(2500000)
 #define PIECE_MOST 64
 #define PIECE_SIDE 128
 /* Below this oneDNN is not worth opening and generating code for. */
@@ -41,7 +41,8 @@ static int64_t round_up(int64_t value, int64_t unit)
     return (value + unit - 1) / unit * unit;
 }
 
-/* Halves the longer side of C, so that of A and B the smaller is what more pieces need whole. */
+/* Halves C until the pieces are small enough: first down, so that what a piece writes stays in one stretch of memory,
+ * then across. */
 static void cut(struct pieces *p)
 {
     const struct sheaf__gemm *g = p->whole;
@@ -50,10 +51,10 @@ static void cut(struct pieces *p)
     p->rows = g->m;
     p->columns = g->n;
     while (p->rows * p->columns * g->k >= 2 * least) {
-        if (p->columns >= p->rows && p->columns >= 2 * PIECE_SIDE)
-            p->columns = round_up((p->columns + 1) / 2, 64);
-        else if (p->rows >= 2 * PIECE_SIDE)
+        if (p->rows >= 2 * PIECE_SIDE)
             p->rows = round_up((p->rows + 1) / 2, 16);
+        else if (p->columns >= 2 * PIECE_SIDE)
+            p->columns = round_up((p->columns + 1) / 2, 64);
         else
             break;
     }

@@ -120,7 +120,7 @@ enum sheaf__partition {
 
 struct sheaf__op {
     const char *name;
-    uint32_t dtypes; /**< bit i: dtype i is accepted in every input that `same` covers */
+    uint64_t dtypes; /**< bit i: dtype i is accepted in every input that `same` covers */
     int8_t inputs;   /**< -1: one or more */
     int8_t same;     /**< the first `same` inputs have one dtype, of `dtypes` (-1: all) */
     bool view;       /**< the kernel makes `out` itself, sharing memory */

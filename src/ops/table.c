@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/family.h"
 
-#define BIT(dtype) (1u << (dtype))
+#define BIT(dtype) (UINT64_C(1) << (dtype))
 #define FLOATS     (BIT(SHEAF_FLOAT32) | BIT(SHEAF_FLOAT64) | BIT(SHEAF_BFLOAT16))
 #define NUMBERS    (FLOATS | BIT(SHEAF_INT32) | BIT(SHEAF_INT64))
 #define ALL        (NUMBERS | BIT(SHEAF_BOOL))
@@ -50,7 +50,7 @@ static const struct sheaf__op table[SHEAF__OP_COUNT] = {
 
     ROW(TRANSPOSE, "transpose", ANY, 1, 1, GATHER, I(transpose), C(transpose), G(transpose)),
     [SHEAF__OP_RESHAPE] = {.name = "reshape",
-                           .dtypes = ~0u,
+                           .dtypes = ~UINT64_C(0),
                            .inputs = 1,
                            .same = 1,
                            .view = true,
