@@ -135,6 +135,7 @@ static void put_shape(struct sheaf__buf *buf, struct sheaf__buf *scratch, sheaf_
         put_number(scratch, 1, size);
     }
     sheaf__wire_put_bytes(buf, 2, scratch->data, scratch->size);
+    buf->failed |= scratch->failed;
 }
 
 static void put_slice(struct sheaf__buf *buf, struct sheaf__buf *scratch,
@@ -155,6 +156,7 @@ static void put_slice(struct sheaf__buf *buf, struct sheaf__buf *scratch,
         }
     }
     sheaf__wire_put_bytes(buf, 7, scratch->data, scratch->size);
+    buf->failed |= scratch->failed;
 }
 
 /* Fields ascend and zeros are left out, but never the shape. */
@@ -189,7 +191,7 @@ sheaf_status sheaf__bundle_index_write(struct sheaf__bundle_index *index,
         const struct sheaf__bundle_item *item = &index->items[i];
         sheaf__buf_clear(&value);
         put_item(&value, &scratch, item);
-        w->file.failed |= value.failed || scratch.failed;
+        w->file.failed |= value.failed;
         sheaf__table_add(w, item->key, item->key_size, value.data, value.size);
     }
     sheaf__buf_free(&value);

@@ -179,34 +179,38 @@ static void put_text(struct sheaf__buf *buf, uint32_t field, const char *text)
         sheaf__wire_put_text(buf, field, text);
 }
 
+/* A finished sub-message; clearing `part` for the next one forgets that memory ran out. */
+static void put_part(struct sheaf__buf *out, uint32_t field, struct sheaf__buf *part)
+{
+    sheaf__wire_put_bytes(out, field, part->data, part->size);
+    out->failed |= part->failed;
+    sheaf__buf_clear(part);
+}
+
 static void put_node(const struct sheaf__graph_node *node, struct sheaf__buf *out,
                      struct sheaf__buf *part)
 {
     for (size_t i = 0; i < node->child_count; i++) {
-        sheaf__buf_clear(part);
         put_number(part, 1, node->children[i].node);
         put_text(part, 2, node->children[i].name);
-        sheaf__wire_put_bytes(out, 1, part->data, part->size);
+        put_part(out, 1, part);
     }
     for (size_t i = 0; i < node->attribute_count; i++) {
-        sheaf__buf_clear(part);
         put_text(part, 1, node->attributes[i].name);
         put_text(part, 2, node->attributes[i].full_name);
         put_text(part, 3, node->attributes[i].key);
-        sheaf__wire_put_bytes(out, 2, part->data, part->size);
+        put_part(out, 2, part);
     }
     for (size_t i = 0; i < node->slot_count; i++) {
-        sheaf__buf_clear(part);
         put_number(part, 1, node->slots[i].variable);
         put_text(part, 2, node->slots[i].name);
         put_number(part, 3, node->slots[i].value);
-        sheaf__wire_put_bytes(out, 3, part->data, part->size);
+        put_part(out, 3, part);
     }
     if (node->saver) {
-        sheaf__buf_clear(part);
         put_text(part, 1, node->saver);
         put_text(part, 2, node->saver_object);
-        sheaf__wire_put_bytes(out, 4, part->data, part->size);
+        put_part(out, 4, part);
     }
     sheaf__wire_put_bytes(out, 5, "\x08\x01", node->has_values ? 2 : 0);
 }
@@ -238,10 +242,8 @@ sheaf_status sheaf__object_graph_write(struct sheaf__object_graph *graph, struct
     struct sheaf__buf message = {0}, part = {0};
     set_values(graph);
     for (size_t i = 0; i < graph->count; i++) {
-        sheaf__buf_clear(&message);
         put_node(&graph->nodes[i], &message, &part);
-        sheaf__wire_put_bytes(out, 1, message.data, message.size);
-        out->failed |= message.failed || part.failed;
+        put_part(out, 1, &message);
     }
     sheaf__buf_free(&message);
     sheaf__buf_free(&part);
