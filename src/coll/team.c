@@ -103,16 +103,30 @@ static sheaf_status connect_all(struct sheaf__team *team, const struct sheaf__wa
     return SHEAF_OK;
 }
 
+static bool is_complete(const struct sheaf__team *team)
+{
+    bool complete = true;
+    for (int i = 0; i < team->size; i++)
+        complete = complete && team->members[i].replicas > 0;
+    return complete;
+}
+
 static bool all_joined(void *user)
 {
     struct sheaf__team *team = user;
     sheaf__mutex_lock(&team->lock);
-    bool ready = true;
-    for (int i = 0; i < team->size; i++)
-        ready = ready && team->members[i].replicas > 0;
-    ready = ready || team->lost.status < 0;
+    bool ready = is_complete(team) || team->lost.status < 0;
     sheaf__mutex_unlock(&team->lock);
     return ready;
+}
+
+/* A member that has come and gone again is a matter of the calls that need it. */
+static sheaf_status check_complete(struct sheaf__team *team, sheaf_error *err)
+{
+    sheaf__mutex_lock(&team->lock);
+    sheaf_status status = is_complete(team) ? SHEAF_OK : sheaf__error_copy(err, &team->lost);
+    sheaf__mutex_unlock(&team->lock);
+    return status;
 }
 
 static sheaf_status check_joins(struct sheaf__team *team, sheaf_error *err)
@@ -160,7 +174,7 @@ static sheaf_status join(struct sheaf__team *team, const struct sheaf__wait *wai
         return missing(team, &cause, err);
     if (status < 0)
         return sheaf__error_copy(err, &cause);
-    SHEAF__TRY(sheaf__team_status(team, err));
+    SHEAF__TRY(check_complete(team, err));
     return check_joins(team, err);
 }
 
