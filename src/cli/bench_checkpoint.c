@@ -46,12 +46,13 @@ static void model_free(struct model *m)
 
 static void remove_files(const char *path)
 {
-    static const char *const ENDS[] = {".index", ".data-00000-of-00001", ".sheaf"};
-    char name[4200];
-    for (size_t i = 0; i < sizeof(ENDS) / sizeof(ENDS[0]); i++) {
-        snprintf(name, sizeof(name), "%s%s", path, ENDS[i]);
-        unlink(name);
-    }
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+    char names[3][4200];
+    snprintf(names[0], sizeof(names[0]), "%s.index", path);
+    snprintf(names[1], sizeof(names[1]), "%s.data-00000-of-00001", path);
+    snprintf(names[2], sizeof(names[2]), "%.*s.%s.sheaf", (int)(base - path), path, base);
+    for (int i = 0; i < 3; i++)
+        unlink(names[i]);
 }
 
 static sheaf_status measure(const char *path, const char *name, int count, sheaf_shape shape,

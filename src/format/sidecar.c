@@ -15,7 +15,8 @@
 
 char *sheaf__sidecar_path(const char *prefix)
 {
-    return sheaf__printf("%s.sheaf", prefix);
+    const char *name = sheaf__path_name(prefix);
+    return sheaf__printf("%.*s.%s.sheaf", (int)(name - prefix), prefix, name);
 }
 
 void sheaf__sidecar_free(struct sheaf__sidecar *s)

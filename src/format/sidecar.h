@@ -2,9 +2,9 @@
 #ifndef SHEAF_FORMAT_SIDECAR_H
 #define SHEAF_FORMAT_SIDECAR_H
 
-/* What stands beside a checkpoint in `<prefix>.sheaf`, a JSON object: who sharded it, in which run,
- * whether it was the last one. TensorFlow does not look at it. It is put in place before the index
- * and carries the checksum of the index it belongs to, so that one left behind by a save that did
+/* What stands beside a checkpoint in the hidden file `.<name>.sheaf`, a JSON object: who sharded it,
+ * in which run, whether it was the last one. TensorFlow does not look at it, and who lists
+ * `<name>*` finds TensorFlow's files alone (C01). It is put in place before the index and carries the checksum of the index it belongs to, so that one left behind by a save that did
  * not finish is not taken for that of the checkpoint before. */
 
 #include <sheaf/status.h>
@@ -35,7 +35,7 @@ bool sheaf__sidecar_add(struct sheaf__sidecar *s, const char *task, const char *
 /* The note of a task, or NULL. */
 const char *sheaf__sidecar_note(const struct sheaf__sidecar *s, const char *task);
 void sheaf__sidecar_free(struct sheaf__sidecar *s);
-/* "<prefix>.sheaf" in new memory; NULL: no memory. */
+/* Its path in new memory; NULL: no memory. */
 char *sheaf__sidecar_path(const char *prefix);
 
 #endif
