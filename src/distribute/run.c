@@ -56,16 +56,35 @@ static sheaf_status run_in_scope(sheaf_strategy *s, const struct sheaf__job *job
     return status;
 }
 
+/* What leaves a compiled step is a tensor, also what was a plain number in it (S86). */
+static sheaf_status make_tensors(sheaf_element *e, sheaf_error *err)
+{
+    for (size_t i = 0; i < e->count; i++) {
+        sheaf_tensor *plain = e->items[i].tensor;
+        if (!plain->plain)
+            continue;
+        sheaf_tensor *t = sheaf__tensor_alias(plain, err);
+        if (!t)
+            return SHEAF_ERR_RESOURCE_EXHAUSTED;
+        t->plain = false;
+        e->items[i].tensor = t;
+        sheaf_tensor_free(plain);
+    }
+    return SHEAF_OK;
+}
+
 static sheaf_status give_result(sheaf_strategy *s, const struct sheaf__job *job, sheaf_values **out,
                                 sheaf_error *err)
 {
     if (!out)
         return SHEAF_OK;
     sheaf_values *v = sheaf__values_regroup(job->outs, s->local, err);
-    if (!v)
-        return err ? err->status : SHEAF_ERR_RESOURCE_EXHAUSTED;
+    if (!sheaf__frame_own(v))
+        return err->status;
+    for (int i = 0; i < s->local && job->plans; i++)
+        SHEAF__TRY(make_tensors(job->outs[i], err));
     v->examples = job->examples;
-    *out = sheaf__frame_own(v);
+    *out = v;
     return SHEAF_OK;
 }
 
