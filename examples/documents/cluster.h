@@ -73,7 +73,7 @@ static int in_cluster(char **argv, struct jobs jobs, int (*task)(int argc, char 
 {
     if (getenv("TF_CONFIG"))
         return task(argc, argv);
-    int ports[MOST_TASKS], held[MOST_TASKS];
+    int ports[MOST_TASKS] = {0}, held[MOST_TASKS];
     pid_t pids[MOST_TASKS];
     FILE *outputs[MOST_TASKS];
     char cluster[1024];

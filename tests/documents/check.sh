@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Runs a document's program bare in an empty folder and compares what it prints: check.sh PROGRAM EXPECTED [ARGUMENTS…]
 set -u
-program=$1
+program=$(realpath "$1")
 expected=$2
 shift 2
 folder=$(mktemp -d) || exit 1

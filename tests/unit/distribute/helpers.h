@@ -5,7 +5,7 @@
 /* What the tests of strategies share: a mirrored strategy over some replicas, values from arrays, clusters of tasks in one
  * process. */
 
-#include "support/rig.h"
+#include "rig.h"
 
 #include <sheaf/sheaf.h>
 

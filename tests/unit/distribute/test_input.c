@@ -4,6 +4,7 @@
 
 #include "helpers.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* The parts of all steps, as text: "[0, 1] [2, 3] / [4] [5]". */

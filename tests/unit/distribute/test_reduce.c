@@ -4,6 +4,9 @@
 
 #include "helpers.h"
 
+#include <math.h>
+#include <string.h>
+
 static const float numbers[] = {0, 1, 2, 3, 4, 5, 6, 7};
 static const int full[] = {4, 4}, partial[] = {4, 2};
 static const int first_axis[] = {0}, last_axis[] = {-1};

@@ -2,7 +2,7 @@
 
 /* Which server holds a variable: R5.44, R5.47, T5.22-T5.24. */
 
-#include "support/rig.h"
+#include "rig.h"
 
 #include "ps/placement.h"
 

@@ -2,7 +2,7 @@
 
 /* The meta parts of messages: what was put comes out, and nothing that is cut or bent is taken. */
 
-#include "support/rig.h"
+#include "rig.h"
 
 #include "ps/proto.h"
 

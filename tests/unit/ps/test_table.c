@@ -2,7 +2,7 @@
 
 /* The table of a parameter server: definitions, updates, snapshots, restores. */
 
-#include "support/rig.h"
+#include "rig.h"
 
 #include "ps/table.h"
 
