@@ -25,7 +25,7 @@ static struct sheaf__block *block_new(sheaf_element *columns, bool boxed, size_t
         sheaf__no_memory(err, "rows");
         return NULL;
     }
-    block->refs = 1;
+    atomic_init(&block->refs, 1);
     block->columns = columns;
     block->boxed = boxed;
     block->first = first;
@@ -35,17 +35,22 @@ static struct sheaf__block *block_new(sheaf_element *columns, bool boxed, size_t
 
 struct sheaf__block *sheaf__block_ref(struct sheaf__block *block)
 {
-    block->refs++;
+    atomic_fetch_add_explicit(&block->refs, 1, memory_order_relaxed);
     return block;
 }
 
 void sheaf__block_unref(struct sheaf__block *block)
 {
-    if (!block || --block->refs > 0)
+    if (!block || atomic_fetch_sub_explicit(&block->refs, 1, memory_order_acq_rel) > 1)
         return;
     sheaf__unref(block->columns);
     sheaf__arena_free(&block->arena);
     sheaf__free(block);
+}
+
+static bool is_unshared(const struct sheaf__block *block)
+{
+    return atomic_load_explicit(&block->refs, memory_order_acquire) == 1;
 }
 
 static size_t inner_elements(const sheaf_tensor *column)
@@ -124,7 +129,7 @@ struct sheaf__block *sheaf__rows_pop(struct sheaf__rows *rows)
 static sheaf_status cut_front(struct sheaf__rows *rows, size_t count, sheaf_error *err)
 {
     struct sheaf__block *block = sheaf__rows_front(rows);
-    if (block->refs > 1) {
+    if (!is_unshared(block)) {
         struct sheaf__block *own =
             block_new(sheaf__ref(block->columns), false, block->first, block->count, err);
         if (!own)
@@ -186,7 +191,7 @@ static struct sheaf__block *open_tail(const struct sheaf__rows *rows)
     if (rows->head == rows->used)
         return NULL;
     struct sheaf__block *tail = rows->blocks[rows->used - 1];
-    return tail->refs == 1 && tail->first + tail->count < tail->capacity ? tail : NULL;
+    return is_unshared(tail) && tail->first + tail->count < tail->capacity ? tail : NULL;
 }
 
 static bool same_inner(const sheaf_tensor *column, sheaf_dtype dtype, const sheaf_shape *row)
@@ -388,7 +393,7 @@ sheaf_status sheaf__rows_put_slices(struct sheaf__rows *rows, sheaf_element *e, 
                                     size_t count, sheaf_error *err)
 {
     struct sheaf__block *tail = rows->head < rows->used ? rows->blocks[rows->used - 1] : NULL;
-    if (tail && !tail->boxed && tail->refs == 1 && tail->capacity == 0 && tail->columns == e &&
+    if (tail && !tail->boxed && is_unshared(tail) && tail->capacity == 0 && tail->columns == e &&
         tail->first + tail->count == first) {
         sheaf__rows_grow(rows, tail, count);
         return SHEAF_OK;

@@ -10,14 +10,14 @@
  * one call and one pass a block; and elements of unlike shapes just start new blocks. What is
  * small is copied into the block at the end, what is large travels boxed.
  *
- * One thread at a time; a block may pass to another thread with all its counts. */
+ * One thread at a time for a list of rows. */
 
 #include "tensor/element.h"
 #include "tensor/spec.h"
 #include "tensor/strings.h"
 
 struct sheaf__block {
-    size_t refs;
+    _Atomic size_t refs; /* one that is boxed may be shared by threads */
     size_t first;
     size_t count;
     size_t capacity; /* stacked: rows that the columns have room for; 0: they are another's */
