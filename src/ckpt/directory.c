@@ -137,31 +137,36 @@ static int64_t changed(const char *directory, const char *name)
     return stat.mtime_ns;
 }
 
-/* Adds what the directory has beyond its state file, the highest number first. */
-static sheaf_status add_unknown(struct sheaf__strings *paths, const char *directory,
-                                const char *name, struct sheaf__strings *files, sheaf_error *err)
+/* Adds the "<name>-N" of the directory that were finished after the time `since`, the highest
+ * number first. */
+static sheaf_status add_numbered(struct sheaf__strings *paths, const char *directory,
+                                 const char *name, int64_t since, sheaf_error *err)
 {
-    int64_t since = changed(directory, "checkpoint"), last = INT64_MAX;
-    for (;;) {
+    struct sheaf__strings files = {0};
+    if (sheaf__file_list(directory, &files, NULL) < 0)
+        return SHEAF_OK;
+    sheaf_status status = SHEAF_OK;
+    int64_t last = INT64_MAX;
+    while (status >= 0) {
         const char *best = NULL;
         int64_t best_number = -1;
-        for (size_t i = 0; i < files->count; i++) {
-            int64_t number = number_of(files->items[i], name);
+        for (size_t i = 0; i < files.count; i++) {
+            int64_t number = number_of(files.items[i], name);
             if (number > best_number && number < last &&
-                changed(directory, files->items[i]) > since) {
-                best = files->items[i];
+                changed(directory, files.items[i]) > since) {
+                best = files.items[i];
                 best_number = number;
             }
         }
         if (!best)
-            return SHEAF_OK;
+            break;
         char *prefix = sheaf__strndup(best, strlen(best) - strlen(".index"));
-        sheaf_status status =
-            prefix ? add_candidate(paths, directory, prefix, err) : no_memory(err);
+        status = prefix ? add_candidate(paths, directory, prefix, err) : no_memory(err);
         sheaf__free(prefix);
-        SHEAF__TRY(status);
         last = best_number;
     }
+    sheaf__strings_clear(&files);
+    return status;
 }
 
 /* A checkpoint that was finished after the state file was written is newer than all it names. */
@@ -179,19 +184,18 @@ sheaf_status sheaf__directory_candidates(const char *directory, const char *name
                                          struct sheaf__strings *paths, sheaf_error *err)
 {
     struct sheaf__state_file s = {0};
-    struct sheaf__strings files = {0};
     sheaf_error fault = {0};
     sheaf_status status = sheaf__state_file_read(&s, directory, &fault);
+    int64_t since = status >= 0 ? changed(directory, "checkpoint") : -1;
     if (status < 0 && status != SHEAF_ERR_NOT_FOUND)
         sheaf__log(SHEAF_LOG_WARN, "%s: %s; looking at the files of the directory", fault.file,
                    fault.message);
     status = add_state(paths, directory, &s, err);
     size_t known = paths->count;
-    if (status >= 0 && sheaf__file_list(directory, &files, NULL) >= 0)
-        status = add_unknown(paths, directory, name, &files, err);
+    if (status >= 0)
+        status = add_numbered(paths, directory, name, since, err);
     if (status >= 0)
         move_last_to_front(paths, known);
-    sheaf__strings_clear(&files);
     sheaf__state_file_free(&s);
     return status;
 }

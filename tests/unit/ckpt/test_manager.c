@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fake.h"
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/str.h"
+#include "base/thread.h"
+#include "ckpt/directory.h"
+
+/* A directory of checkpoints: retention, resuming, following. */
+
+struct run {
+    struct fake *w;
+    sheaf_checkpoint *checkpoint;
+    sheaf_checkpoint_manager *manager;
+};
+
+static struct run start(const sheaf_manager_options *options)
+{
+    struct run r = {.w = fake_floats(SHEAF_SHAPE(2), 0)};
+    sheaf_error err;
+    r.checkpoint = sheaf_checkpoint_new();
+    sheaf_checkpoint_add(r.checkpoint, "w", &r.w->trackable);
+    rig_ok(sheaf_checkpoint_manager_new(r.checkpoint, rig_path("run"), options, &r.manager, &err),
+           &err);
+    return r;
+}
+
+static void end(struct run *r)
+{
+    sheaf_checkpoint_manager_free(r->manager);
+    sheaf_checkpoint_free(r->checkpoint);
+    fake_free(r->w);
+}
+
+static void set(struct run *r, float value)
+{
+    sheaf_tensor_free(r->w->values[0]);
+    r->w->values[0] =
+        sheaf_tensor_keep(sheaf_tensor_new(SHEAF_FLOAT32, SHEAF_SHAPE(2), (float[]){value, value}));
+}
+
+static double get(const struct run *r)
+{
+    return sheaf_tensor_number(r->w->values[0], 0);
+}
+
+/* Saves a value; returns the name of the checkpoint. */
+static const char *save(struct run *r, float value)
+{
+    sheaf_error err;
+    const char *path = NULL;
+    set(r, value);
+    rig_ok(sheaf_manager_save(r->manager, false, &path, &err), &err);
+    return sheaf__path_name(path);
+}
+
+/* "ckpt-2 ckpt-3 …" of the indexes that are there, then everything else by name. */
+static const char *list(void)
+{
+    static char text[1024];
+    struct sheaf__strings names = {0};
+    sheaf_error err;
+    text[0] = 0;
+    rig_ok(sheaf__file_list(rig_path("run"), &names, &err), &err);
+    for (size_t i = 0; i < names.count; i++) {
+        size_t at = strlen(text);
+        snprintf(text + at, sizeof(text) - at, "%s%s", at ? " " : "", names.items[i]);
+    }
+    sheaf__strings_clear(&names);
+    return text;
+}
+
+static void max_to_keep(void **state)
+{
+    (void)state;
+    struct run r = start(&(sheaf_manager_options){.max_to_keep = 2});
+    for (int i = 1; i <= 4; i++)
+        save(&r, (float)i);
+    assert_string_equal(list(), ".ckpt-3.sheaf .ckpt-4.sheaf checkpoint "
+                                "ckpt-3.data-00000-of-00001 ckpt-3.index "
+                                "ckpt-4.data-00000-of-00001 ckpt-4.index");
+    struct sheaf__state_file s;
+    sheaf_error err;
+    rig_ok(sheaf__state_file_read(&s, rig_path("run"), &err), &err);
+    assert_string_equal(s.latest, "ckpt-4");
+    assert_int_equal(s.paths.count, 2);
+    assert_string_equal(s.paths.items[0], "ckpt-3");
+    assert_int_equal(s.time_count, 2);
+    assert_true(s.times[1] > s.times[0] && s.times[0] > s.last_preserved);
+    assert_true(s.has_last_preserved);
+    sheaf__state_file_free(&s);
+    end(&r);
+
+    /* The next run goes on: its manager deletes what the first one left. */
+    const char *path = NULL;
+    r = start(&(sheaf_manager_options){.max_to_keep = 2});
+    rig_ok(sheaf_manager_restore(r.manager, &path, &err), &err);
+    assert_string_equal(sheaf__path_name(path), "ckpt-4");
+    assert_true(get(&r) == 4);
+    assert_string_equal(save(&r, 5), "ckpt-5");
+    assert_string_equal(list(), ".ckpt-4.sheaf .ckpt-5.sheaf checkpoint "
+                                "ckpt-4.data-00000-of-00001 ckpt-4.index "
+                                "ckpt-5.data-00000-of-00001 ckpt-5.index");
+    end(&r);
+    sheaf_frame_clear();
+}
+
+static void keeps_all_and_foreign_files(void **state)
+{
+    (void)state;
+    sheaf_error err;
+    rig_ok(sheaf__file_mkdir(rig_path("run"), 0, &err), &err);
+    static const char *const foreign[] = {"run/notes.txt", "run/ckpt-1.data-x", "run/other-1.index",
+                                          "run/ckpt-12.data-00000-of-00001"};
+    for (size_t i = 0; i < 4; i++)
+        rig_ok(sheaf__file_replace(rig_path(foreign[i]), "x", 1, &err), &err);
+    struct run r = start(&(sheaf_manager_options){.max_to_keep = 1});
+    save(&r, 1);
+    save(&r, 2);
+    for (size_t i = 0; i < 4; i++)
+        assert_true(sheaf__file_exists(rig_path(foreign[i])));
+    end(&r);
+    r = start(&(sheaf_manager_options){.max_to_keep = -1, .name = "all"});
+    for (int i = 0; i < 8; i++)
+        save(&r, 1);
+    for (int i = 1; i <= 8; i++) {
+        char name[32];
+        snprintf(name, sizeof(name), "run/all-%d.index", i);
+        assert_true(sheaf__file_exists(rig_path(name)));
+    }
+    assert_true(sheaf__file_exists(rig_path("run/ckpt-2.index")));
+    end(&r);
+    sheaf_frame_clear();
+}
+
+static void every_steps(void **state)
+{
+    (void)state;
+    struct run r = start(&(sheaf_manager_options){.every_steps = 10, .max_to_keep = -1});
+    sheaf_error err;
+    static const struct {
+        int64_t step;
+        int saved;
+    } steps[] = {{1, 0}, {9, 0}, {10, 1}, {10, 1}, {11, 1}, {25, 2}, {29, 2}, {61, 3}, {70, 4}};
+    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+        rig_ok(sheaf_manager_step(r.manager, steps[i].step, &err), &err);
+        char name[32];
+        snprintf(name, sizeof(name), "run/ckpt-%d.index", steps[i].saved);
+        assert_int_equal(sheaf__file_exists(rig_path(name)), steps[i].saved > 0);
+        snprintf(name, sizeof(name), "run/ckpt-%d.index", steps[i].saved + 1);
+        assert_false(sheaf__file_exists(rig_path(name)));
+    }
+    end(&r);
+    /* A run that goes on at step 71 does not save at once. */
+    r = start(&(sheaf_manager_options){.every_steps = 10, .name = "b"});
+    rig_ok(sheaf_manager_step(r.manager, 71, &err), &err);
+    assert_false(sheaf__file_exists(rig_path("run/b-1.index")));
+    rig_ok(sheaf_manager_step(r.manager, 80, &err), &err);
+    assert_true(sheaf__file_exists(rig_path("run/b-1.index")));
+    end(&r);
+    r = start(&(sheaf_manager_options){.name = "never"});
+    rig_ok(sheaf_manager_step(r.manager, 10, &err), &err);
+    assert_false(sheaf__file_exists(rig_path("run/never-1.index")));
+    end(&r);
+}
+
+static void flip(const char *name, uint64_t at)
+{
+    struct sheaf__file *file = NULL;
+    sheaf_error err;
+    rig_ok(sheaf__file_open(rig_path(name), SHEAF__FILE_UPDATE, &file, &err), &err);
+    rig_ok(sheaf__file_write_at(file, at, "\x99", 1, &err), &err);
+    rig_ok(sheaf__file_close(file, &err), &err);
+}
+
+static double restored(const char *expected)
+{
+    struct run r = start(NULL);
+    sheaf_error err;
+    const char *path = "?";
+    rig_ok(sheaf_manager_restore(r.manager, &path, &err), &err);
+    if (expected)
+        assert_string_equal(sheaf__path_name(path), expected);
+    else
+        assert_null(path);
+    double value = get(&r);
+    end(&r);
+    return value;
+}
+
+/* Demand 5, T59: the newest complete one is restored; damaged ones are named and left alone. */
+static void t59_newest_complete(void **state)
+{
+    (void)state;
+    sheaf_error err;
+    assert_true(restored(NULL) == 0);
+    struct run r = start(NULL);
+    for (int i = 1; i <= 5; i++)
+        save(&r, (float)i);
+    end(&r);
+    assert_true(restored("ckpt-5") == 5);
+
+    flip("run/ckpt-5.data-00000-of-00001", 1);
+    assert_true(restored("ckpt-4") == 4);
+    const char *log = rig_log_take();
+    assert_non_null(strstr(log, "ckpt-5' is not complete and left out"));
+    assert_non_null(strstr(log, "checksum mismatch"));
+    rig_ok(sheaf__file_unlink(rig_path("run/ckpt-4.data-00000-of-00001"), &err), &err);
+    assert_true(restored("ckpt-3") == 3);
+    log = rig_log_take();
+    assert_non_null(strstr(log, "ckpt-4' is not complete"));
+    flip("run/ckpt-3.index", 3);
+    assert_true(restored("ckpt-2") == 2);
+    rig_log_take();
+    rig_ok(sheaf__file_unlink(rig_path("run/ckpt-2.index"), &err), &err);
+    assert_true(restored("ckpt-1") == 1);
+    rig_log_take();
+
+    /* Nothing whole is left: no silent start from nothing. */
+    flip("run/ckpt-1.data-00000-of-00001", 1);
+    r = start(NULL);
+    rig_fails(sheaf_manager_restore(r.manager, NULL, &err), &err, SHEAF_ERR_DATA_LOSS,
+              "checksum mismatch");
+    rig_log_take();
+    end(&r);
+    sheaf_frame_clear();
+}
+
+/* A save whose state file was not written any more is found, as it is newer; one that the state file
+ * left behind is not. Without a state file, and with a broken one, the numbers decide. */
+static void beyond_the_state_file(void **state)
+{
+    (void)state;
+    sheaf_error err;
+    char *old = NULL;
+    size_t size;
+    struct run r = start(NULL);
+    for (int i = 1; i <= 2; i++)
+        save(&r, (float)i);
+    rig_ok(sheaf__file_read_all(rig_path("run/checkpoint"), 9999, &old, &size, &err), &err);
+    save(&r, 3);
+    end(&r);
+    rig_ok(sheaf__file_replace(rig_path("run/checkpoint"), old, size, &err), &err);
+    assert_true(restored("ckpt-2") == 2); /* ckpt-3 is older than the state file */
+    r = start(NULL);
+    rig_ok(sheaf_manager_restore(r.manager, NULL, &err), &err);
+    set(&r, 33);
+    rig_ok(sheaf_checkpoint_write(r.checkpoint, rig_path("run/ckpt-3"), NULL, &err), &err);
+    end(&r);
+    assert_true(restored("ckpt-3") == 33); /* now it is newer */
+    rig_ok(sheaf__file_replace(rig_path("run/checkpoint"), "junk", 4, &err), &err);
+    assert_true(restored("ckpt-3") == 33);
+    assert_non_null(strstr(rig_log_take(), "looking at the files of the directory"));
+    rig_ok(sheaf__file_unlink(rig_path("run/checkpoint"), &err), &err);
+    assert_true(restored("ckpt-3") == 33);
+    sheaf__free(old);
+    sheaf_frame_clear();
+}
+
+/* A whole checkpoint of another program is no damage: the error is what differs. */
+static void another_program_is_an_error(void **state)
+{
+    (void)state;
+    sheaf_error err;
+    struct run r = start(NULL);
+    save(&r, 1);
+    save(&r, 2);
+    end(&r);
+    struct fake *w = fake_floats(SHEAF_SHAPE(3), 0);
+    sheaf_checkpoint *c = sheaf_checkpoint_new();
+    sheaf_checkpoint_manager *m = NULL;
+    sheaf_checkpoint_add(c, "w", &w->trackable);
+    rig_ok(sheaf_checkpoint_manager_new(c, rig_path("run"), NULL, &m, &err), &err);
+    rig_fails(sheaf_manager_restore(m, NULL, &err), &err, SHEAF_ERR_INVALID_ARGUMENT,
+              "it is of shape (2,), expected (3,)");
+    sheaf_checkpoint_manager_free(m);
+    sheaf_checkpoint_free(c);
+    fake_free(w);
+    sheaf_frame_clear();
+}
+
+static void bad_options(void **state)
+{
+    (void)state;
+    sheaf_checkpoint *c = sheaf_checkpoint_new();
+    sheaf_checkpoint_manager *m = NULL;
+    sheaf_error err;
+    static const struct {
+        sheaf_manager_options options;
+        const char *message;
+    } cases[] = {
+        {{.every_steps = -1}, "every_steps is negative"},
+        {{.name = "a/b"}, "'a/b' is no name of a file"},
+        {{.name = ""}, "'' is no name of a file"},
+        {{.reserved = {0, 0, 7}}, "reserved[2] is not 0"},
+        {{.save = {.reserved = {1}}}, "reserved[0] is not 0"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        rig_fails(sheaf_checkpoint_manager_new(c, rig_path("run"), &cases[i].options, &m, &err),
+                  &err, SHEAF_ERR_INVALID_ARGUMENT, cases[i].message);
+    rig_fails(sheaf_checkpoint_manager_new(c, "", NULL, &m, &err), &err, SHEAF_ERR_INVALID_ARGUMENT,
+              "no directory");
+    /* A directory that cannot be written to is found out before the training. */
+    rig_ok(sheaf__file_replace(rig_path("file"), "x", 1, &err), &err);
+    sheaf_status status = sheaf_checkpoint_manager_new(c, rig_path("file"), NULL, &m, &err);
+    assert_true(status < 0);
+    assert_non_null(strstr(err.file, "file"));
+    sheaf_checkpoint_free(c);
+}
+
+/* Following, as an evaluator does. */
+
+struct follower {
+    const char *directory;
+    char seen[256];
+    sheaf_status status;
+    sheaf_error err;
+};
+
+static void follow(void *user)
+{
+    struct follower *f = user;
+    char previous[512];
+    const char *path = NULL;
+    while ((f->status = sheaf_checkpoint_wait(f->directory, path, 20, &path, &f->err)) ==
+           SHEAF_OK) {
+        size_t at = strlen(f->seen);
+        snprintf(f->seen + at, sizeof(f->seen) - at, "%s ", sheaf__path_name(path));
+        snprintf(previous, sizeof(previous), "%s", path);
+        path = previous;
+        sheaf_frame_clear();
+    }
+}
+
+/* Every checkpoint that is the newest when it looks; the end after the last one of the run. */
+static void follows_to_the_end(void **state)
+{
+    (void)state;
+    struct follower f = {.directory = rig_path("run")};
+    struct sheaf__thread *thread = NULL;
+    sheaf_error err;
+    rig_ok(sheaf__thread_start("follower", follow, &f, NULL, &thread, &err), &err);
+    struct run r = start(NULL);
+    for (int i = 0; i < 20; i++)
+        save(&r, (float)i);
+    rig_ok(sheaf_manager_save(r.manager, true, NULL, &err), &err);
+    rig_ok(sheaf__thread_join(thread, sheaf__clock_deadline(30), &err), &err);
+    assert_int_equal(f.status, SHEAF_END);
+    assert_true(sheaf__str_ends(f.seen, "ckpt-21 "));
+    end(&r);
+    sheaf_frame_clear();
+}
+
+static void waits_no_longer_than_told(void **state)
+{
+    (void)state;
+    sheaf_error err;
+    const char *path = NULL;
+    rig_fails(sheaf_checkpoint_wait(rig_path("run"), NULL, 0.01, &path, &err), &err,
+              SHEAF_ERR_DEADLINE, "no new checkpoint in");
+    struct run r = start(NULL);
+    save(&r, 1);
+    rig_ok(sheaf_checkpoint_wait(rig_path("run"), NULL, 0.01, &path, &err), &err);
+    rig_fails(sheaf_checkpoint_wait(rig_path("run"), path, 0.12, &path, &err), &err,
+              SHEAF_ERR_DEADLINE, "no new checkpoint in");
+    assert_null(sheaf_checkpoint_latest(rig_path("none")));
+    end(&r);
+    sheaf_frame_clear();
+}
+
+/* The last checkpoint of an earlier run ends nothing: the runs have names. */
+static void last_belongs_to_a_run(void **state)
+{
+    (void)state;
+    static const char *const first[] = {"SHEAF_RUN_ID=first", NULL};
+    static const char *const second[] = {"SHEAF_RUN_ID=second", NULL};
+    const char *directory = rig_path("run"), *path = NULL;
+    sheaf_error err;
+    for (int i = 0; i < 2; i++) {
+        sheaf_context *context = NULL;
+        rig_ok(sheaf_context_new(&(sheaf_context_options){.environment = i ? second : first},
+                                 &context, &err),
+               &err);
+        sheaf_context *before = sheaf_context_enter(context);
+        if (i == 0) {
+            struct run r = start(NULL);
+            rig_ok(sheaf_manager_save(r.manager, true, NULL, &err), &err);
+            end(&r);
+        }
+        rig_ok(sheaf_checkpoint_wait(directory, NULL, 1, &path, &err), &err);
+        assert_string_equal(sheaf__path_name(path), "ckpt-1");
+        sheaf_status status = sheaf_checkpoint_wait(directory, path, 0.06, &path, &err);
+        assert_int_equal(status, i ? SHEAF_ERR_DEADLINE : SHEAF_END);
+        sheaf_frame_clear();
+        sheaf_context_enter(before);
+        sheaf_context_free(context);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        rig_test(max_to_keep),
+        rig_test(keeps_all_and_foreign_files),
+        rig_test(every_steps),
+        rig_test(t59_newest_complete),
+        rig_test(beyond_the_state_file),
+        rig_test(another_program_is_an_error),
+        rig_test(bad_options),
+        rig_test(follows_to_the_end),
+        rig_test(waits_no_longer_than_told),
+        rig_test(last_belongs_to_a_run),
+    };
+    return rig_run(tests);
+}
