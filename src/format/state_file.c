@@ -332,7 +332,7 @@ static void put_time(struct sheaf__str *out, enum field field, double time)
     char decimals[9] = "";
     if (ticks % 10000000) {
         snprintf(decimals, sizeof(decimals), ".%07" PRId64, ticks % 10000000);
-        for (size_t n = strlen(decimals); decimals[n - 1] == '0'; n--)
+        for (size_t n = strlen(decimals); n > 0 && decimals[n - 1] == '0'; n--)
             decimals[n - 1] = 0;
     }
     sheaf__str_printf(out, "%s: %s%" PRId64 "%s\n", field_names[field], time < 0 ? "-" : "",
