@@ -251,11 +251,12 @@ static sheaf_status make_lanes(struct sheaf__peer *peer, struct sheaf__conn *con
     if (conn->handshake.offer.lane != SHEAF__LANE_SHM)
         return SHEAF_OK;
     const struct sheaf__bell bell = {ring_bell, peer};
+    /* Before the stream takes its copy, which would close the descriptor a second time. */
+    sheaf__segment_seal(&conn->segment);
     struct sheaf__stream *stream =
         sheaf__stream_of_segment(&conn->segment, conn->dialer ? 0 : 1, &bell);
     if (!stream)
         return sheaf__no_memory(err, "a peer");
-    sheaf__segment_seal(&conn->segment);
     conn->segment = (struct sheaf__segment){.fd = -1};
     struct sheaf__lane *data = sheaf__lane_of_stream(stream, &receiver, data_blocked, peer);
     if (!data) {
