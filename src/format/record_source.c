@@ -14,6 +14,7 @@
 #define CHUNK   (1024 * 1024) /* bytes of a chunk, unless a record is larger */
 #define TRUSTED (64 << 20)    /* a record's length that is taken at its word before its data came */
 #define INPUT   (256 * 1024)  /* compressed bytes read at a time */
+#define COUNTED (64 * 1024)   /* bytes read before they are counted */
 
 /* Bytes of the stream that the records of one call are views into. */
 struct chunk {
@@ -39,6 +40,7 @@ struct sheaf__record_source {
     sheaf_error failed; /* what ended the stream early; told when the cursor gets there */
     bool partial_told;
     struct sheaf__counter *bytes, *records;
+    uint64_t counted_offset, counted_record; /* what the counters know of */
 };
 
 static void chunk_destroy(void *object)
@@ -159,10 +161,27 @@ sheaf_status sheaf__record_source_open(const char *path,
     return SHEAF_OK;
 }
 
+/* What the cursor passed since the last time was not read. */
+static void forget_way(struct sheaf__record_source *s)
+{
+    s->counted_offset = s->cursor.offset;
+    s->counted_record = s->cursor.record;
+}
+
+/* Adds what was read since the last time to the counters, which all readers share. */
+static void count_read(struct sheaf__record_source *s)
+{
+    sheaf__counter_add(s->bytes, s->cursor.offset - s->counted_offset);
+    sheaf__counter_add(s->records, s->cursor.record - s->counted_record);
+    forget_way(s);
+}
+
 void sheaf__record_source_free(struct sheaf__record_source *s)
 {
     if (!s)
         return;
+    if (s->bytes)
+        count_read(s);
     sheaf__unref(s->map);
     sheaf__unref(s->chunk);
     sheaf__file_close(s->file, NULL);
@@ -292,27 +311,25 @@ sheaf_status sheaf__record_source_next(struct sheaf__record_source *s, sheaf_byt
                                        size_t capacity, size_t *count, struct sheaf__object **owner,
                                        sheaf_error *err)
 {
-    uint64_t before;
     sheaf_status status;
     for (;;) {
-        before = s->cursor.offset;
         status = sheaf__record_cursor_next(&s->cursor, records, capacity, count, err);
         if (status != SHEAF_PENDING)
             break;
         SHEAF__TRY(go_on(s, err));
     }
+    if (s->cursor.offset - s->counted_offset >= COUNTED || status != SHEAF_OK)
+        count_read(s);
     if (status == SHEAF_END)
         note_partial(s);
     if (status != SHEAF_OK)
         return status;
-    sheaf__counter_add(s->bytes, s->cursor.offset - before);
-    sheaf__counter_add(s->records, *count);
     *owner = s->map ? &s->map->object : &s->chunk->object;
     return SHEAF_OK;
 }
 
-sheaf_status sheaf__record_source_skip(struct sheaf__record_source *s, uint64_t count,
-                                       uint64_t *skipped, sheaf_error *err)
+static sheaf_status skip(struct sheaf__record_source *s, uint64_t count, uint64_t *skipped,
+                         sheaf_error *err)
 {
     uint64_t n = 0;
     *skipped = 0;
@@ -326,6 +343,15 @@ sheaf_status sheaf__record_source_skip(struct sheaf__record_source *s, uint64_t 
         n = 0;
     }
     return SHEAF_OK;
+}
+
+sheaf_status sheaf__record_source_skip(struct sheaf__record_source *s, uint64_t count,
+                                       uint64_t *skipped, sheaf_error *err)
+{
+    count_read(s);
+    sheaf_status status = skip(s, count, skipped, err);
+    forget_way(s);
+    return status;
 }
 
 uint64_t sheaf__record_source_position(const struct sheaf__record_source *s, uint64_t *offset)
@@ -358,15 +384,14 @@ static sheaf_status jump(struct sheaf__record_source *s, uint64_t record, uint64
     return SHEAF_OK;
 }
 
-sheaf_status sheaf__record_source_seek(struct sheaf__record_source *s, uint64_t record,
-                                       uint64_t offset, sheaf_error *err)
+/* A compressed one: decompressed up to there, from the start if need be. */
+static sheaf_status walk(struct sheaf__record_source *s, uint64_t record, uint64_t offset,
+                         sheaf_error *err)
 {
-    if (!s->inflate)
-        return jump(s, record, offset, err);
     if (offset < s->cursor.offset || record < s->cursor.record)
         rewind_stream(s);
     uint64_t skipped = 0;
-    sheaf_status status = sheaf__record_source_skip(s, record - s->cursor.record, &skipped, err);
+    sheaf_status status = skip(s, record - s->cursor.record, &skipped, err);
     if (status < 0)
         return status;
     if (s->cursor.record != record || s->cursor.offset != offset) {
@@ -376,4 +401,13 @@ sheaf_status sheaf__record_source_seek(struct sheaf__record_source *s, uint64_t 
             (unsigned long long)s->cursor.record, (unsigned long long)s->cursor.offset);
     }
     return SHEAF_OK;
+}
+
+sheaf_status sheaf__record_source_seek(struct sheaf__record_source *s, uint64_t record,
+                                       uint64_t offset, sheaf_error *err)
+{
+    count_read(s);
+    sheaf_status status = s->inflate ? walk(s, record, offset, err) : jump(s, record, offset, err);
+    forget_way(s);
+    return status;
 }

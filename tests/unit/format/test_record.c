@@ -280,6 +280,34 @@ static void truncation_says_what_is_missing(void **state)
     }
 }
 
+/* Counters know what was read, not what was skipped. */
+static void reading_is_counted(void **state)
+{
+    (void)state;
+    static const struct sheaf__record_options ways[] = {{0}, {.unmapped = true}};
+    for (size_t way = 0; way < 2; way++) {
+        uint64_t records = sheaf_counter("record.count"), bytes = sheaf_counter("record.bytes");
+        struct sheaf__record_source *s;
+        struct sheaf__object *owner;
+        sheaf_bytes record;
+        sheaf_error err = {0};
+        uint64_t skipped, start, end;
+        size_t count;
+        rig_ok(
+            sheaf__record_source_open(rig_golden("tfrecord/many.tfrecord"), &ways[way], &s, &err),
+            &err);
+        rig_ok(sheaf__record_source_skip(s, 5, &skipped, &err), &err);
+        sheaf__record_source_position(s, &start);
+        for (int i = 0; i < 3; i++)
+            rig_ok(sheaf__record_source_next(s, &record, 1, &count, &owner, &err), &err);
+        sheaf__record_source_position(s, &end);
+        rig_ok(sheaf__record_source_seek(s, 0, 0, &err), &err);
+        sheaf__record_source_free(s);
+        assert_int_equal(sheaf_counter("record.count") - records, 3);
+        assert_int_equal(sheaf_counter("record.bytes") - bytes, end - start);
+    }
+}
+
 static void missing_file_and_bad_arguments(void **state)
 {
     (void)state;
@@ -455,6 +483,7 @@ int main(void)
         rig_test(bad_data_names_its_place_and_reading_goes_on),
         rig_test(bad_length_repeats),
         rig_test(truncation_says_what_is_missing),
+        rig_test(reading_is_counted),
         rig_test(missing_file_and_bad_arguments),
         rig_test(views_live_as_long_as_their_owner),
         rig_test(positions_can_be_gone_to),
