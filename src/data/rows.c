@@ -12,6 +12,9 @@
 #define SMALL_ROW 4096
 /* Room of one block. */
 #define BLOCK_BYTES (4u << 20)
+/* Size of the buffers that bytes of strings are copied to: the first, and the most. */
+#define TEXT_FIRST 1024
+#define TEXT_MOST  (64u << 10)
 
 /* ---- blocks ---- */
 
@@ -44,7 +47,6 @@ void sheaf__block_unref(struct sheaf__block *block)
     if (!block || atomic_fetch_sub_explicit(&block->refs, 1, memory_order_acq_rel) > 1)
         return;
     sheaf__unref(block->columns);
-    sheaf__arena_free(&block->arena);
     sheaf__free(block);
 }
 
@@ -112,6 +114,7 @@ void sheaf__rows_free(struct sheaf__rows *rows)
 {
     sheaf__rows_clear(rows);
     sheaf__free(rows->blocks);
+    sheaf__unref(rows->text);
     *rows = (struct sheaf__rows){0};
 }
 
@@ -334,8 +337,25 @@ static struct sheaf__block *block_of_element(struct sheaf__rows *rows, const she
     return open_block(rows, columns, capacity, err);
 }
 
+/* Room for the bytes of a string; several blocks share a buffer, whoever has them now. */
+static char *text_alloc(struct sheaf__rows *rows, size_t size, sheaf_error *err)
+{
+    if (!rows->text || rows->text->size - rows->text_used < size) {
+        size_t next = rows->text ? 2 * rows->text->size : TEXT_FIRST;
+        next = next < TEXT_MOST ? next : TEXT_MOST;
+        sheaf__unref(rows->text);
+        rows->text = sheaf__buffer_new(NULL, size > next ? size : next, err);
+        rows->text_used = 0;
+        if (!rows->text)
+            return NULL;
+    }
+    char *at = (char *)rows->text->data + rows->text_used;
+    rows->text_used += size;
+    return at;
+}
+
 /* Copies strings with their bytes into row `at`. */
-static sheaf_status copy_strings(struct sheaf__block *block, sheaf_tensor *column, size_t at,
+static sheaf_status copy_strings(struct sheaf__rows *rows, sheaf_tensor *column, size_t at,
                                  const sheaf_tensor *from, sheaf_error *err)
 {
     sheaf_bytes *to = (sheaf_bytes *)(void *)row_address(column, at);
@@ -343,13 +363,14 @@ static sheaf_status copy_strings(struct sheaf__block *block, sheaf_tensor *colum
     for (size_t i = 0; i < inner_elements(column); i++) {
         if (strings[i].size == 0)
             continue;
-        char *bytes = sheaf__arena_alloc(&block->arena, strings[i].size, err);
+        char *bytes = text_alloc(rows, strings[i].size, err);
         if (!bytes)
             return err->status;
         memcpy(bytes, strings[i].data, strings[i].size);
         to[i] = (sheaf_bytes){bytes, strings[i].size};
+        SHEAF__TRY(sheaf__string_keep(column, rows->text, err));
     }
-    return sheaf__arena_keep(&block->arena, column, err);
+    return SHEAF_OK;
 }
 
 static sheaf_status copy_element(struct sheaf__rows *rows, struct sheaf__block *block,
@@ -360,7 +381,7 @@ static sheaf_status copy_element(struct sheaf__rows *rows, struct sheaf__block *
         sheaf_tensor *column = block->columns->items[i].tensor;
         const sheaf_tensor *t = e->items[i].tensor;
         if (t->dtype == SHEAF_STRING) {
-            SHEAF__TRY(copy_strings(block, column, at, t, err));
+            SHEAF__TRY(copy_strings(rows, column, at, t, err));
             continue;
         }
         size_t bytes = row_bytes(column);

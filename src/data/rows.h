@@ -23,8 +23,7 @@ struct sheaf__block {
     size_t capacity; /* stacked: rows that the columns have room for; 0: they are another's */
     sheaf_element *columns; /* counted; boxed: the element itself */
     bool boxed;
-    const void *kept;          /* string owner that was kept last */
-    struct sheaf__arena arena; /* bytes of strings that were copied in */
+    const void *kept; /* string owner that was kept last */
 };
 
 struct sheaf__block *sheaf__block_ref(struct sheaf__block *block);
@@ -38,6 +37,8 @@ struct sheaf__rows {
     size_t capacity;
     size_t count;   /* rows in all */
     size_t reserve; /* rows that will come in all: room that a new block makes; 0: unknown */
+    struct sheaf__buffer *text; /* bytes of strings that were copied in; counted */
+    size_t text_used;
 };
 
 /* Drops all rows, keeps the memory of the list. */
