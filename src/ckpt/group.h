@@ -59,6 +59,10 @@ struct sheaf__save_group_class {
     /* Synchronous strategies, else NULL: gives every worker the writer's `*path` (NULL: none), so
      * that all restore the same checkpoint. Text of the frame. Called by all of them. */
     sheaf_status (*agree)(struct sheaf__save_group *g, const char **path, sheaf_error *err);
+    /* Where the writer alone restores what all use, else NULL: the writer says which checkpoint it
+     * has restored (`*path`, NULL: none); the others wait for that and get the path, text of the
+     * frame, which may be gone by then. Called by all of them. */
+    sheaf_status (*follow)(struct sheaf__save_group *g, const char **path, sheaf_error *err);
     /* Synchronous strategies, else NULL: returns when every worker has finished its save or
      * restore, so that nobody goes on with half of it, with the first failure of any of them. */
     sheaf_status (*finish)(struct sheaf__save_group *g, sheaf_status mine, sheaf_error *err);

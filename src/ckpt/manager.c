@@ -291,19 +291,43 @@ static sheaf_status restore_together(sheaf_checkpoint_manager *m, struct sheaf__
     return *path ? sheaf_checkpoint_restore(m->checkpoint, *path, err) : SHEAF_OK;
 }
 
-sheaf_status sheaf_manager_restore(sheaf_checkpoint_manager *m, const char **path, sheaf_error *err)
+static sheaf_status restore_newest(sheaf_checkpoint_manager *m, struct sheaf__save_group *g,
+                                   const char **path, sheaf_error *err)
 {
     struct sheaf__strings paths = {0};
-    struct sheaf__save_group *g = NULL;
     const char *found = NULL;
-    sheaf_status status = sheaf__checkpoint_group(m->checkpoint, &g, err);
-    if (status >= 0)
-        status = sheaf__directory_candidates(m->directory, m->name, &paths, err);
+    sheaf_status status = sheaf__directory_candidates(m->directory, m->name, &paths, err);
     if (status >= 0)
         status = g && g->cls->agree ? restore_together(m, g, &paths, &found, err)
                                     : restore_first(m, &paths, &found, err);
-    if (status >= 0 && path)
+    if (status >= 0)
         *path = found ? sheaf__frame_text(found, strlen(found)) : NULL;
     sheaf__strings_clear(&paths);
     return status;
+}
+
+/* The others begin when the writer has restored what all use; then what is their own, from the
+ * newest checkpoint there is by then. */
+static sheaf_status restore_in_turn(sheaf_checkpoint_manager *m, struct sheaf__save_group *g,
+                                    const char **path, sheaf_error *err)
+{
+    if (!g->cls->writes(g)) {
+        SHEAF__TRY(g->cls->follow(g, path, err));
+        return *path ? restore_newest(m, g, path, err) : SHEAF_OK;
+    }
+    SHEAF__TRY(restore_newest(m, g, path, err));
+    const char *said = *path;
+    return g->cls->follow(g, &said, err);
+}
+
+sheaf_status sheaf_manager_restore(sheaf_checkpoint_manager *m, const char **path, sheaf_error *err)
+{
+    struct sheaf__save_group *g = NULL;
+    const char *found = NULL;
+    SHEAF__TRY(sheaf__checkpoint_group(m->checkpoint, &g, err));
+    SHEAF__TRY(g && g->cls->follow ? restore_in_turn(m, g, &found, err)
+                                   : restore_newest(m, g, &found, err));
+    if (path)
+        *path = found;
+    return SHEAF_OK;
 }

@@ -22,6 +22,8 @@ enum sheaf__ps_kind {
     SHEAF__PS_WRITE,    /* shards -> written, note */
     SHEAF__PS_READ,     /* shard -> read and held back */
     SHEAF__PS_SETTLE,   /* takes or drops what is held back */
+    SHEAF__PS_RESTORED, /* the chief has restored this path, or nothing */
+    SHEAF__PS_AWAIT,    /* -> the path, when the chief has */
     SHEAF__PS_DONE,     /* this worker has done its part */
     SHEAF__PS_JOIN,     /* -> when every other worker has */
     SHEAF__PS_ABORT     /* the job has failed: the error */

@@ -5,7 +5,6 @@
 
 #include "ps/server.h"
 
-#include "base/array.h"
 #include "base/clock.h"
 #include "base/context.h"
 #include "base/cpu.h"
@@ -25,7 +24,7 @@ sheaf_task sheaf__ps_caller(const struct sheaf__call *call)
 
 /* Workers. */
 
-static bool same_task(sheaf_task a, sheaf_task b)
+bool sheaf__ps_same_task(sheaf_task a, sheaf_task b)
 {
     return a.index == b.index && strcmp(a.job, b.job) == 0;
 }
@@ -33,7 +32,7 @@ static bool same_task(sheaf_task a, sheaf_task b)
 struct sheaf__ps_worker *sheaf__ps_worker_of(struct sheaf__ps_server *server, sheaf_task task)
 {
     for (int i = 0; i < server->worker_count; i++)
-        if (same_task(server->workers[i].task, task))
+        if (sheaf__ps_same_task(server->workers[i].task, task))
             return &server->workers[i];
     return NULL;
 }
@@ -92,79 +91,6 @@ static void worker_down(struct sheaf__peer *peer, const sheaf_error *cause, void
     sheaf__ps_changed(server);
 }
 
-/* Calls that wait. */
-
-sheaf_status sheaf__ps_answer_later(struct sheaf__ps_server *server,
-                                    const struct sheaf__ps_waiting *w, sheaf_error *err)
-{
-    sheaf__mutex_lock(&server->lock);
-    const bool room = sheaf__array_reserve((void **)&server->waiting, &server->waiting_capacity,
-                                           server->waiting_count + 1, sizeof(*server->waiting));
-    if (room)
-        server->waiting[server->waiting_count++] = *w;
-    sheaf__mutex_unlock(&server->lock);
-    if (!room)
-        return sheaf__no_memory(err, "a call");
-    sheaf__ps_changed(server);
-    return SHEAF_OK;
-}
-
-/* Whether all workers but `self` have ended; with the lock held. */
-static bool others_ended(const struct sheaf__ps_server *server, const sheaf_task *self,
-                         int64_t grace)
-{
-    for (int i = 0; i < server->worker_count; i++) {
-        const struct sheaf__ps_worker *w = &server->workers[i];
-        if (self && same_task(w->task, *self))
-            continue;
-        if (w->state == SHEAF__PS_WORKING)
-            return false;
-        if (w->state == SHEAF__PS_NEVER && sheaf__clock_left(grace) > 0)
-            return false;
-    }
-    return true;
-}
-
-static bool may_answer(struct sheaf__ps_server *server, const struct sheaf__ps_waiting *w)
-{
-    if (!w->variable)
-        return others_ended(server, &w->task, w->grace);
-    sheaf__mutex_lock(&w->variable->lock);
-    const bool ready = w->variable->value != NULL;
-    sheaf__mutex_unlock(&w->variable->lock);
-    return ready;
-}
-
-/* Takes one call that can be answered now, or one that the job's failure ends. */
-static struct sheaf__call *take_answerable(struct sheaf__ps_server *server, sheaf_error *failure)
-{
-    struct sheaf__call *call = NULL;
-    sheaf__mutex_lock(&server->lock);
-    *failure = server->failure;
-    for (size_t i = 0; i < server->waiting_count && !call; i++)
-        if (failure->status < 0 || may_answer(server, &server->waiting[i])) {
-            call = server->waiting[i].call;
-            server->waiting[i] = server->waiting[--server->waiting_count];
-        }
-    sheaf__mutex_unlock(&server->lock);
-    return call;
-}
-
-void sheaf__ps_changed(struct sheaf__ps_server *server)
-{
-    sheaf_error failure;
-    for (struct sheaf__call *call; (call = take_answerable(server, &failure));) {
-        if (failure.status < 0)
-            sheaf__call_fail(call, &failure);
-        else
-            sheaf__call_reply(call, NULL);
-    }
-    sheaf__mutex_lock(&server->lock);
-    server->changed = true;
-    sheaf__mutex_unlock(&server->lock);
-    sheaf__net_wake(server->net);
-}
-
 /* Who is done. */
 
 static void serve_done(struct sheaf__call *call, void *user)
@@ -177,22 +103,6 @@ static void serve_done(struct sheaf__call *call, void *user)
     sheaf__mutex_unlock(&server->lock);
     sheaf__call_reply(call, NULL);
     sheaf__ps_changed(server);
-}
-
-static void serve_join(struct sheaf__call *call, void *user)
-{
-    struct sheaf__ps_server *server = user;
-    const struct sheaf__bytes meta = sheaf__call_meta(call);
-    struct sheaf__cursor c = sheaf__cursor_of(meta.data, meta.size);
-    uint64_t grace_ns = 0;
-    sheaf_error err = {0};
-    sheaf__cursor_fixed64(&c, &grace_ns);
-    const struct sheaf__ps_waiting w = {.call = call,
-                                        .task = sheaf__ps_caller(call),
-                                        .grace =
-                                            sheaf__clock_after((int64_t)(grace_ns & INT64_MAX))};
-    if (sheaf__ps_answer_later(server, &w, &err) < 0)
-        sheaf__call_fail(call, &err);
 }
 
 /* A worker gives the job up: everybody who waits here, and this task, end with its error. */
@@ -223,7 +133,6 @@ static sheaf_status serve_ends(struct sheaf__ps_server *server, sheaf_error *err
 {
     const struct sheaf__service services[] = {
         {.kind = SHEAF__PS_DONE, .serve = serve_done, .user = server},
-        {.kind = SHEAF__PS_JOIN, .serve = serve_join, .user = server},
         {.kind = SHEAF__PS_ABORT, .serve = serve_abort, .user = server},
     };
     for (size_t i = 0; i < sizeof(services) / sizeof(*services); i++)
@@ -307,6 +216,7 @@ static sheaf_status open_server(struct sheaf__ps_server *server, sheaf_cluster *
     SHEAF__TRY(sheaf__net_new(&options, &server->net, err));
     SHEAF__TRY(sheaf__ps_serve_values(server, err));
     SHEAF__TRY(sheaf__ps_serve_saves(server, err));
+    SHEAF__TRY(sheaf__ps_serve_waits(server, err));
     SHEAF__TRY(serve_ends(server, err));
     server->events = (struct sheaf__net_events){worker_up, worker_down, server, {0}};
     sheaf__net_listen(server->net, &server->events);
@@ -316,10 +226,12 @@ static sheaf_status open_server(struct sheaf__ps_server *server, sheaf_cluster *
 static void close_server(struct sheaf__ps_server *server)
 {
     sheaf__net_free(server->net, sheaf__clock_deadline(GOODBYE_SECONDS));
+    sheaf__ps_drop_waits(server);
     sheaf__pool_free(server->pool);
     sheaf__ps_table_free(&server->table);
     sheaf__free(server->workers);
     sheaf__free(server->waiting);
+    sheaf__free(server->restored);
     sheaf__free(server);
 }
 

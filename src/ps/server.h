@@ -24,12 +24,12 @@ struct sheaf__ps_worker {
     uint64_t incarnation, sequence; /* of its last push that was applied */
 };
 
-/* A call that is answered later. */
+/* A call that is answered later (server_wait.c). */
 struct sheaf__ps_waiting {
     struct sheaf__call *call;
-    struct sheaf__ps_variable *variable; /* a CREATE waits for its value; NULL: a JOIN */
-    sheaf_task task;                     /* who waits */
-    int64_t grace;                       /* JOIN: until then for those that never attached */
+    enum sheaf__ps_kind kind;
+    sheaf_task task; /* who waits */
+    int64_t grace;   /* JOIN: until then for those that never attached */
 };
 
 struct sheaf__ps_server {
@@ -39,29 +39,30 @@ struct sheaf__ps_server {
     struct sheaf__net_events events;
     struct sheaf__mutex applying; /* held by a push that is applied, and by a save that cuts */
 
-    struct sheaf__mutex lock; /* of what follows */
-    struct sheaf__ps_worker *workers;
+    struct sheaf__mutex lock;         /* of what follows */
+    struct sheaf__ps_worker *workers; /* the chief first */
     int worker_count;
+    char *restored; /* the checkpoint that the chief began with, "" for none; NULL: not yet said */
     struct sheaf__ps_waiting *waiting;
     size_t waiting_count, waiting_capacity;
     sheaf_error failure; /* a worker gave the job up */
     bool changed;        /* since the serving thread looked */
 };
 
-/* Services of updates and reads (server_values.c) and of checkpoints (server_save.c); before the
- * net starts. */
+/* Services of updates and reads (server_values.c), of checkpoints (server_save.c) and of calls that
+ * wait for others (server_wait.c); before the net starts. */
 sheaf_status sheaf__ps_serve_values(struct sheaf__ps_server *server, sheaf_error *err);
 sheaf_status sheaf__ps_serve_saves(struct sheaf__ps_server *server, sheaf_error *err);
+sheaf_status sheaf__ps_serve_waits(struct sheaf__ps_server *server, sheaf_error *err);
 
 /* With the lock held: the worker of that task, or NULL. */
 struct sheaf__ps_worker *sheaf__ps_worker_of(struct sheaf__ps_server *server, sheaf_task task);
-/* Answers a call later: when `variable` has a value, or, with NULL, when every other worker ended.
- */
-sheaf_status sheaf__ps_answer_later(struct sheaf__ps_server *server,
-                                    const struct sheaf__ps_waiting *w, sheaf_error *err);
 /* Something changed that waiting calls or the serving thread may wait for. */
 void sheaf__ps_changed(struct sheaf__ps_server *server);
+/* Gives up the calls that still wait, after the net is gone. */
+void sheaf__ps_drop_waits(struct sheaf__ps_server *server);
 
+bool sheaf__ps_same_task(sheaf_task a, sheaf_task b);
 /* The peer's task. */
 sheaf_task sheaf__ps_caller(const struct sheaf__call *call);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What workers do with variables: define, pull, push, look up. Handlers run on the thread that
+/* What workers do with variables: make slots, pull, push, look up. Handlers run on the thread that
  * drives the network: long updates go to the server's pool. */
 
 #include "base/error.h"
@@ -17,40 +17,7 @@ static void fail(struct sheaf__call *call, const sheaf_error *err)
     sheaf__call_fail(call, err);
 }
 
-/* Definitions. */
-
-static sheaf_status take_value(struct sheaf__call *call, struct sheaf__ps_variable *v,
-                               sheaf_error *err)
-{
-    if (sheaf__call_payload_size(call) != v->bytes)
-        return sheaf__ps_malformed("the size of a first value", err);
-    struct sheaf__buffer *value = sheaf__buffer_new(NULL, v->bytes, err);
-    if (!value)
-        return SHEAF_ERR_RESOURCE_EXHAUSTED;
-    memcpy(value->data, sheaf__call_payload(call), v->bytes);
-    sheaf__ps_initialise(v, value);
-    sheaf__unref(value);
-    return SHEAF_OK;
-}
-
-static void serve_create(struct sheaf__call *call, void *user)
-{
-    struct sheaf__ps_server *server = user;
-    struct sheaf__ps_definition d;
-    struct sheaf__ps_variable *v;
-    sheaf_error err = {0};
-    sheaf_status status = sheaf__ps_get_definition(sheaf__call_meta(call), &d, &err);
-    if (status >= 0)
-        status = sheaf__ps_define(&server->table, &d, &v, &err);
-    if (status >= 0 && d.initialises)
-        status = take_value(call, v, &err);
-    const struct sheaf__ps_waiting later = {
-        .call = call, .variable = status < 0 ? NULL : v, .task = sheaf__ps_caller(call)};
-    if (status >= 0)
-        status = sheaf__ps_answer_later(server, &later, &err);
-    if (status < 0)
-        fail(call, &err);
-}
+/* Slots. */
 
 static void serve_slot(struct sheaf__call *call, void *user)
 {
@@ -288,10 +255,6 @@ static void serve_push(struct sheaf__call *call, void *user)
 sheaf_status sheaf__ps_serve_values(struct sheaf__ps_server *server, sheaf_error *err)
 {
     const struct sheaf__service services[] = {
-        {.kind = SHEAF__PS_CREATE,
-         .serve = serve_create,
-         .user = server,
-         .payload_limit = SIZE_MAX},
         {.kind = SHEAF__PS_SLOT, .serve = serve_slot, .user = server},
         {.kind = SHEAF__PS_PULL, .serve = serve_pull, .user = server},
         {.kind = SHEAF__PS_FETCH, .serve = serve_fetch, .user = server},

@@ -113,19 +113,37 @@ sheaf_status sheaf__ps_define(struct sheaf__ps_table *t, const struct sheaf__ps_
     return status;
 }
 
-sheaf_status sheaf__ps_find(struct sheaf__ps_table *t, uint32_t number,
-                            struct sheaf__ps_variable **v, sheaf_error *err)
+static bool is_ready(struct sheaf__ps_variable *v)
+{
+    sheaf__mutex_lock(&v->lock);
+    const bool ready = v->value != NULL;
+    sheaf__mutex_unlock(&v->lock);
+    return ready;
+}
+
+static struct sheaf__ps_variable *lookup(struct sheaf__ps_table *t, uint32_t number)
 {
     sheaf__mutex_lock(&t->lock);
     struct sheaf__ps_variable *found = number < t->count ? t->variables[number] : NULL;
     sheaf__mutex_unlock(&t->lock);
+    return found;
+}
+
+sheaf_status sheaf__ps_attach(struct sheaf__ps_table *t, const struct sheaf__ps_definition *d,
+                              sheaf_error *err)
+{
+    struct sheaf__ps_variable *v = lookup(t, d->variable);
+    return v && is_ready(v) ? compare(v, d, err) : SHEAF_PENDING;
+}
+
+sheaf_status sheaf__ps_find(struct sheaf__ps_table *t, uint32_t number,
+                            struct sheaf__ps_variable **v, sheaf_error *err)
+{
+    struct sheaf__ps_variable *found = lookup(t, number);
     if (!found)
         return sheaf__error(err, SHEAF_ERR_NOT_FOUND, "variable %u is not on this parameter server",
                             number);
-    sheaf__mutex_lock(&found->lock);
-    const bool ready = found->value != NULL;
-    sheaf__mutex_unlock(&found->lock);
-    if (!ready)
+    if (!is_ready(found))
         return sheaf__error(
             err, SHEAF_ERR_FAILED_PRECONDITION,
             "variable '%s' has no value yet: the chief (or worker 0) has not made it", found->name);

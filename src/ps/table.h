@@ -46,6 +46,10 @@ void sheaf__ps_table_free(struct sheaf__ps_table *t);
  * otherwise; names the first difference. */
 sheaf_status sheaf__ps_define(struct sheaf__ps_table *t, const struct sheaf__ps_definition *d,
                               struct sheaf__ps_variable **v, sheaf_error *err);
+/* For a process that does not make values: SHEAF_OK if there is such a variable with a value,
+ * SHEAF_PENDING if not yet, INCOMPATIBLE if it is another. */
+sheaf_status sheaf__ps_attach(struct sheaf__ps_table *t, const struct sheaf__ps_definition *d,
+                              sheaf_error *err);
 /* NOT_FOUND: no such variable here; FAILED_PRECONDITION: it has no value yet. */
 sheaf_status sheaf__ps_find(struct sheaf__ps_table *t, uint32_t number,
                             struct sheaf__ps_variable **v, sheaf_error *err);

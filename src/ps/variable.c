@@ -228,6 +228,8 @@ static sheaf_status create_there(struct sheaf__ps_variable_ref *r,
     if (status >= 0)
         status = sheaf__ps_call(client, r->server, SHEAF__PS_CREATE, NULL, 0, err);
     sheaf__mutex_unlock(&client->lock);
+    if (status == SHEAF_ERR_DEADLINE && !initial)
+        sheaf__error_prefix(err, "the chief (or worker 0) has not made variable '%s'", d.name);
     return status;
 }
 

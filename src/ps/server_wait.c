@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Calls that are answered when another task has done something: a worker attaches to a variable
+ * that the chief makes, waits for what the chief restores, or waits for the others to end. */
+
+#include "base/array.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/mem.h"
+#include "ps/server.h"
+
+#include <string.h>
+
+/* What has become of a call. With the server's lock held: SHEAF_OK, SHEAF_PENDING or an error. */
+
+/* Whether all workers but `self` have ended. */
+static bool others_ended(const struct sheaf__ps_server *server, sheaf_task self, int64_t grace)
+{
+    for (int i = 0; i < server->worker_count; i++) {
+        const struct sheaf__ps_worker *w = &server->workers[i];
+        if (sheaf__ps_same_task(w->task, self))
+            continue;
+        if (w->state == SHEAF__PS_WORKING)
+            return false;
+        if (w->state == SHEAF__PS_NEVER && sheaf__clock_left(grace) > 0)
+            return false;
+    }
+    return true;
+}
+
+static sheaf_status await_chief(const struct sheaf__ps_server *server, const char *what,
+                                sheaf_error *err)
+{
+    const struct sheaf__ps_worker *chief = &server->workers[0];
+    if (chief->state != SHEAF__PS_GONE && chief->state != SHEAF__PS_FINISHED)
+        return SHEAF_PENDING;
+    sheaf__error(err, SHEAF_ERR_UNAVAILABLE, "%s:%d ended before it had %s", chief->task.job,
+                 chief->task.index, what);
+    sheaf__error_set_peer(err, chief->task.job, chief->task.index);
+    return SHEAF_ERR_UNAVAILABLE;
+}
+
+static sheaf_status attach(struct sheaf__ps_server *server, const struct sheaf__call *call,
+                           sheaf_error *err)
+{
+    struct sheaf__ps_definition d;
+    SHEAF__TRY(sheaf__ps_get_definition(sheaf__call_meta(call), &d, err));
+    sheaf_status status = sheaf__ps_attach(&server->table, &d, err);
+    return status == SHEAF_PENDING ? await_chief(server, "made its variables", err) : status;
+}
+
+static sheaf_status fate(struct sheaf__ps_server *server, const struct sheaf__ps_waiting *w,
+                         sheaf_error *err)
+{
+    if (server->failure.status < 0)
+        return sheaf__error_copy(err, &server->failure);
+    if (sheaf__call_abandoned(w->call))
+        return sheaf__error(err, SHEAF_ERR_CANCELLED, "the call was given up");
+    switch (w->kind) {
+    case SHEAF__PS_CREATE:
+        return attach(server, w->call, err);
+    case SHEAF__PS_AWAIT:
+        return server->restored ? SHEAF_OK : await_chief(server, "restored its checkpoint", err);
+    default:
+        return others_ended(server, w->task, w->grace) ? SHEAF_OK : SHEAF_PENDING;
+    }
+}
+
+/* A call that is over. */
+struct outcome {
+    struct sheaf__call *call;
+    sheaf_status status;
+    sheaf_error error;
+    char *text; /* for an AWAIT; may be missing without memory */
+};
+
+static bool take_over(struct sheaf__ps_server *server, struct outcome *o)
+{
+    *o = (struct outcome){.call = NULL};
+    sheaf__mutex_lock(&server->lock);
+    for (size_t i = 0; i < server->waiting_count && !o->call; i++) {
+        const struct sheaf__ps_waiting w = server->waiting[i];
+        o->status = fate(server, &w, &o->error);
+        if (o->status == SHEAF_PENDING)
+            continue;
+        if (o->status == SHEAF_OK && w.kind == SHEAF__PS_AWAIT)
+            o->text = sheaf__strdup(server->restored);
+        o->call = w.call;
+        server->waiting[i] = server->waiting[--server->waiting_count];
+    }
+    sheaf__mutex_unlock(&server->lock);
+    return o->call != NULL;
+}
+
+void sheaf__ps_changed(struct sheaf__ps_server *server)
+{
+    struct outcome o;
+    while (take_over(server, &o)) {
+        const size_t size = o.text ? strlen(o.text) : 0;
+        if (o.status < 0)
+            sheaf__call_fail(o.call, &o.error);
+        else
+            sheaf__call_reply(o.call, &(struct sheaf__reply){.meta = o.text, .meta_size = size});
+        sheaf__free(o.text);
+    }
+    sheaf__mutex_lock(&server->lock);
+    server->changed = true;
+    sheaf__mutex_unlock(&server->lock);
+    sheaf__net_wake(server->net);
+}
+
+void sheaf__ps_drop_waits(struct sheaf__ps_server *server)
+{
+    sheaf_error over = {0};
+    sheaf__error(&over, SHEAF_ERR_CANCELLED, "the parameter server has ended");
+    for (size_t i = 0; i < server->waiting_count; i++)
+        sheaf__call_fail(server->waiting[i].call, &over);
+    server->waiting_count = 0;
+}
+
+static void answer_later(struct sheaf__ps_server *server, const struct sheaf__ps_waiting *w)
+{
+    sheaf_error err = {0};
+    sheaf__mutex_lock(&server->lock);
+    const bool room = sheaf__array_reserve((void **)&server->waiting, &server->waiting_capacity,
+                                           server->waiting_count + 1, sizeof(*server->waiting));
+    if (room)
+        server->waiting[server->waiting_count++] = *w;
+    sheaf__mutex_unlock(&server->lock);
+    if (room) {
+        sheaf__ps_changed(server);
+        return;
+    }
+    sheaf__no_memory(&err, "a call");
+    sheaf__call_fail(w->call, &err);
+}
+
+/* Services. */
+
+/* The chief's definition is the one that counts; it brings the first value. */
+static sheaf_status initialise(struct sheaf__ps_server *server, struct sheaf__call *call,
+                               const struct sheaf__ps_definition *d, sheaf_error *err)
+{
+    struct sheaf__ps_variable *v;
+    SHEAF__TRY(sheaf__ps_define(&server->table, d, &v, err));
+    if (sheaf__call_payload_size(call) != v->bytes)
+        return sheaf__ps_malformed("the size of a first value", err);
+    struct sheaf__buffer *value = sheaf__buffer_new(NULL, v->bytes, err);
+    if (!value)
+        return SHEAF_ERR_RESOURCE_EXHAUSTED;
+    memcpy(value->data, sheaf__call_payload(call), v->bytes);
+    sheaf__ps_initialise(v, value);
+    sheaf__unref(value);
+    return SHEAF_OK;
+}
+
+static void serve_create(struct sheaf__call *call, void *user)
+{
+    struct sheaf__ps_server *server = user;
+    struct sheaf__ps_definition d;
+    sheaf_error err = {0};
+    sheaf_status status = sheaf__ps_get_definition(sheaf__call_meta(call), &d, &err);
+    if (status >= 0 && d.initialises)
+        status = initialise(server, call, &d, &err);
+    if (status < 0)
+        sheaf__call_fail(call, &err);
+    else
+        answer_later(server,
+                     &(struct sheaf__ps_waiting){call, SHEAF__PS_CREATE, sheaf__ps_caller(call),
+                                                 SHEAF__NO_DEADLINE});
+}
+
+static void serve_restored(struct sheaf__call *call, void *user)
+{
+    struct sheaf__ps_server *server = user;
+    const struct sheaf__bytes meta = sheaf__call_meta(call);
+    sheaf_error err = {0};
+    char *text = sheaf__strndup(meta.data ? meta.data : "", meta.size);
+    if (!text) {
+        sheaf__no_memory(&err, "the path of a checkpoint");
+        sheaf__call_fail(call, &err);
+        return;
+    }
+    sheaf__mutex_lock(&server->lock);
+    sheaf__free(server->restored);
+    server->restored = text;
+    sheaf__mutex_unlock(&server->lock);
+    sheaf__call_reply(call, NULL);
+    sheaf__ps_changed(server);
+}
+
+static void serve_await(struct sheaf__call *call, void *user)
+{
+    answer_later(user, &(struct sheaf__ps_waiting){call, SHEAF__PS_AWAIT, sheaf__ps_caller(call),
+                                                   SHEAF__NO_DEADLINE});
+}
+
+static void serve_join(struct sheaf__call *call, void *user)
+{
+    const struct sheaf__bytes meta = sheaf__call_meta(call);
+    struct sheaf__cursor c = sheaf__cursor_of(meta.data, meta.size);
+    uint64_t grace_ns = 0;
+    sheaf__cursor_fixed64(&c, &grace_ns);
+    answer_later(user,
+                 &(struct sheaf__ps_waiting){call, SHEAF__PS_JOIN, sheaf__ps_caller(call),
+                                             sheaf__clock_after((int64_t)(grace_ns & INT64_MAX))});
+}
+
+sheaf_status sheaf__ps_serve_waits(struct sheaf__ps_server *server, sheaf_error *err)
+{
+    const struct sheaf__service services[] = {
+        {.kind = SHEAF__PS_CREATE,
+         .serve = serve_create,
+         .user = server,
+         .payload_limit = SIZE_MAX},
+        {.kind = SHEAF__PS_RESTORED, .serve = serve_restored, .user = server},
+        {.kind = SHEAF__PS_AWAIT, .serve = serve_await, .user = server},
+        {.kind = SHEAF__PS_JOIN, .serve = serve_join, .user = server},
+    };
+    for (size_t i = 0; i < sizeof(services) / sizeof(*services); i++)
+        SHEAF__TRY(sheaf__net_serve(server->net, &services[i], err));
+    return SHEAF_OK;
+}
