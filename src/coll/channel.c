@@ -86,7 +86,7 @@ void sheaf__channel_reset(struct sheaf__channel *channel)
 {
     struct sheaf__core *core = channel->core;
     sheaf__mutex_lock(&channel->team->lock);
-    if (core->failure.status < 0 || core->epoch < core->aborted) {
+    if (sheaf__core_check_failure(core, core->seq, NULL) < 0) {
         core->failure.status = SHEAF_OK;
         core->epoch++;
         core->seq = 0;

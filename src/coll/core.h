@@ -118,8 +118,10 @@ struct sheaf__core {
     uint32_t epoch;
     uint64_t seq;        /* of the next call */
     sheaf_error failure; /* status < 0: of this epoch */
-    uint32_t aborted;    /* epochs below are aborted by others, for this cause: */
-    sheaf_error aborted_cause;
+    /* What another member aborted: calls of that epoch from that one on, and all of epochs before. */
+    sheaf_error abort; /* status 0: nothing */
+    uint32_t abort_epoch;
+    uint64_t abort_seq;
     struct sheaf__list arrivals;
     struct sheaf__exchange *current;
     struct sheaf__arrival **calls; /* room for the current exchange */
@@ -139,8 +141,11 @@ struct sheaf__core *sheaf__core_get(struct sheaf__team *team,
 void sheaf__core_free(struct sheaf__core *core);
 /* Fails the epoch, here and on the other members, unless it has failed already. */
 void sheaf__core_fail(struct sheaf__core *core, const sheaf_error *cause);
-/* SHEAF_OK, or why no call can be made. With team->lock. */
-sheaf_status sheaf__core_check(const struct sheaf__core *core, sheaf_error *err);
+/* SHEAF_OK, or why call `seq` cannot be made. With team->lock. */
+sheaf_status sheaf__core_check(const struct sheaf__core *core, uint64_t seq, sheaf_error *err);
+/* The same, but for lost members. */
+sheaf_status sheaf__core_check_failure(const struct sheaf__core *core, uint64_t seq,
+                                       sheaf_error *err);
 
 /* ---- exchanges between members (exchange.c) ---- */
 

@@ -82,7 +82,7 @@ sheaf_status sheaf__crew_act(struct sheaf__channel *c, struct sheaf__coll_args *
     sheaf_error local = {0};
     sheaf_error *e = err ? err : &local;
     sheaf__mutex_lock(&c->team->lock);
-    sheaf_status status = sheaf__core_check(c->core, e);
+    sheaf_status status = sheaf__core_check(c->core, c->core->seq, e);
     sheaf__mutex_unlock(&c->team->lock);
     if (status < 0)
         return status;
@@ -127,7 +127,7 @@ static void spin_for_news(struct sheaf__channel *c, uint64_t round)
 static sheaf_status cause_of(struct sheaf__channel *c, sheaf_error *err)
 {
     sheaf__mutex_lock(&c->team->lock);
-    sheaf_status status = sheaf__core_check(c->core, err);
+    sheaf_status status = sheaf__core_check(c->core, c->core->seq, err);
     sheaf__mutex_unlock(&c->team->lock);
     return status < 0 ? status
                       : sheaf__error(err, SHEAF_ERR_ABORTED, "the call was given up by a replica");

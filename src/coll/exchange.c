@@ -105,12 +105,20 @@ void *sheaf__core_scratch(struct sheaf__core *core, size_t size)
     return core->scratch;
 }
 
-sheaf_status sheaf__core_check(const struct sheaf__core *core, sheaf_error *err)
+sheaf_status sheaf__core_check_failure(const struct sheaf__core *core, uint64_t seq,
+                                       sheaf_error *err)
 {
     if (core->failure.status < 0)
         return sheaf__error_copy(err, &core->failure);
-    if (core->epoch < core->aborted)
-        return sheaf__error_copy(err, &core->aborted_cause);
+    if (core->abort.status < 0 && (core->epoch < core->abort_epoch ||
+                                   (core->epoch == core->abort_epoch && seq >= core->abort_seq)))
+        return sheaf__error_copy(err, &core->abort);
+    return SHEAF_OK;
+}
+
+sheaf_status sheaf__core_check(const struct sheaf__core *core, uint64_t seq, sheaf_error *err)
+{
+    SHEAF__TRY(sheaf__core_check_failure(core, seq, err));
     if (core->team->lost.status < 0)
         return sheaf__error_copy(err, &core->team->lost);
     return SHEAF_OK;
@@ -120,13 +128,14 @@ void sheaf__core_fail(struct sheaf__core *core, const sheaf_error *cause)
 {
     struct sheaf__team *team = core->team;
     struct sheaf__coll_head head = sheaf__coll_head(team, SHEAF__COLL_ABORT);
-    head.channel = (uint8_t)core->number;
     const struct sheaf__part error = {(void *)(uintptr_t)cause, sizeof(*cause)};
+    head.channel = (uint8_t)core->number;
     sheaf__mutex_lock(&team->lock);
-    bool first = sheaf__core_check(core, NULL) == SHEAF_OK;
+    head.epoch = core->epoch;
+    head.seq = core->current ? core->current->seq : core->seq;
+    bool first = sheaf__core_check_failure(core, head.seq, NULL) == SHEAF_OK;
     if (first)
         core->failure = *cause;
-    head.epoch = core->epoch;
     atomic_fetch_add(&core->events, 1);
     sheaf__mutex_unlock(&team->lock);
     if (!first || !team->net)
@@ -212,7 +221,7 @@ sheaf_status sheaf__exchange_begin(struct sheaf__exchange *x, const struct sheaf
     x->calls = core->calls;
     memset(x->calls, 0, (size_t)team->size * sizeof(*x->calls));
     sheaf__mutex_lock(&team->lock);
-    sheaf_status status = sheaf__core_check(core, err);
+    sheaf_status status = sheaf__core_check(core, core->seq, err);
     if (status == SHEAF_OK) {
         x->epoch = core->epoch;
         x->seq = core->seq++;
@@ -284,14 +293,13 @@ static void name_missing(struct sheaf__exchange *x, sheaf_error *err)
 static sheaf_status check(struct sheaf__exchange *x, bool ready, sheaf_error *err)
 {
     struct sheaf__team *team = x->core->team;
-    sheaf_status status = sheaf__core_check(x->core, err);
     bool needed = team->crashed;
-    if (status != SHEAF_ERR_TEAM_LOST || x->core->failure.status < 0 ||
-        x->core->epoch < x->core->aborted)
-        return status;
+    SHEAF__TRY(sheaf__core_check_failure(x->core, x->seq, err));
+    if (ready || team->lost.status == SHEAF_OK)
+        return SHEAF_OK;
     for (int i = 0; i < team->size; i++)
         needed = needed || (team->members[i].left && !x->calls[i]);
-    return ready || !needed ? SHEAF_OK : status;
+    return needed ? sheaf__error_copy(err, &team->lost) : SHEAF_OK;
 }
 
 sheaf_status sheaf__exchange_wait(struct sheaf__exchange *x,

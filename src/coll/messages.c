@@ -144,14 +144,20 @@ static void on_data(struct sheaf__core *core, const struct sheaf__coll_head *hea
 static void on_abort(struct sheaf__core *core, struct sheaf__call *call,
                      const struct sheaf__coll_head *head)
 {
-    sheaf_error *cause = &core->aborted_cause;
-    if (head->epoch < core->aborted || sheaf__call_payload_size(call) != sizeof(*cause))
+    bool again = core->abort.status < 0 && head->epoch == core->abort_epoch;
+    if (sheaf__call_payload_size(call) != sizeof(core->abort) ||
+        (core->abort.status < 0 && head->epoch < core->abort_epoch) ||
+        (again && head->seq >= core->abort_seq))
         return;
-    memcpy(cause, sheaf__call_payload(call), sizeof(*cause));
-    cause->message[sizeof(cause->message) - 1] = '\0';
-    if (cause->status >= 0)
-        cause->status = SHEAF_ERR_ABORTED;
-    core->aborted = head->epoch + 1;
+    memcpy(&core->abort, sheaf__call_payload(call), sizeof(core->abort));
+    core->abort.message[sizeof(core->abort.message) - 1] = '\0';
+    if (core->abort.status >= 0)
+        core->abort.status = SHEAF_ERR_ABORTED;
+    core->abort_epoch = head->epoch;
+    core->abort_seq = head->seq;
+    /* All blame the member that was lost first, not who left because of that. */
+    if (core->abort.status == SHEAF_ERR_TEAM_LOST && core->team->lost.status == SHEAF_OK)
+        core->team->lost = core->abort;
     atomic_fetch_add(&core->events, 1);
 }
 
