@@ -129,12 +129,12 @@ static bool take_escape(struct parser *p, struct sheaf__str *out)
     char c = look(p);
     if (digit_of(c, 8) >= 0)
         return take_code(p, 8, 3, out);
-    p->at++;
-    if (c == 'x' || c == 'X')
-        return take_code(p, 16, 2, out);
     const char *name = c ? strchr(names, c) : NULL;
-    if (!name)
+    if (!name && c != 'x' && c != 'X')
         return false;
+    p->at++;
+    if (!name)
+        return take_code(p, 16, 2, out);
     sheaf__str_char(out, codes[name - names]);
     return true;
 }
