@@ -2,7 +2,8 @@
 /* Parsing tf.train.Example (formats.md 3). Expected: tests/golden/example, made by TensorFlow. */
 #include "golden.h"
 
-#include "base/str.h"
+#include "base/clock.h"
+#include "base/thread.h"
 #include "format/example.h"
 #include "format/record.h"
 #include "tensor/strings.h"
@@ -600,6 +601,61 @@ static void keys_in_any_order(void **state)
     }
 }
 
+/* One parser, several threads at once. */
+struct crowd {
+    struct sheaf__example_parser *parser;
+    const sheaf_bytes *serialized;
+    size_t wrong[4];
+};
+
+struct member {
+    struct crowd *crowd;
+    size_t number;
+};
+
+static void parse_in_crowd(void *user)
+{
+    struct member *m = user;
+    for (int round = 0; round < 200; round++) {
+        SHEAF_FRAME
+        {
+            sheaf_element *e;
+            struct sheaf__example_input input = {.serialized = m->crowd->serialized, .count = 2};
+            if (sheaf__example_parser_run(m->crowd->parser, &input, &e, NULL) < 0 ||
+                sheaf_tensor_integer(sheaf_element_get(e, "age"), 1) != 29)
+                m->crowd->wrong[m->number]++;
+        }
+    }
+}
+
+static void threads_share_a_parser(void **state)
+{
+    (void)state;
+    static char bytes[200];
+    sheaf_bytes one = from_hex("0a310a0c0a0361676512051a030a011d0a0e0a046e616d6512060a040a026162"
+                               "0a110a0178120c120a0a080000c03f000000c0",
+                               bytes);
+    sheaf_bytes two[] = {one, one};
+    sheaf_feature features[] = {{.key = "age", .dtype = SHEAF_INT64},
+                                {.key = "x", .dtype = SHEAF_FLOAT32, .kind = SHEAF_FEATURE_VAR},
+                                {.key = "name", .dtype = SHEAF_STRING}};
+    struct crowd crowd = {.serialized = two};
+    struct member members[4];
+    struct sheaf__thread *threads[4];
+    sheaf_error err = {0};
+    rig_ok(sheaf__example_parser_new(features, 3, &crowd.parser, &err), &err);
+    for (size_t i = 0; i < 4; i++) {
+        members[i] = (struct member){&crowd, i};
+        rig_ok(sheaf__thread_start("parser", parse_in_crowd, &members[i], NULL, &threads[i], &err),
+               &err);
+    }
+    for (size_t i = 0; i < 4; i++) {
+        rig_ok(sheaf__thread_join(threads[i], sheaf__clock_deadline(30), &err), &err);
+        assert_int_equal(crowd.wrong[i], 0);
+    }
+    sheaf__example_parser_free(crowd.parser);
+}
+
 static sheaf_status parse_all_kinds(void *user, sheaf_error *err)
 {
     const sheaf_bytes *serialized = user;
@@ -641,6 +697,7 @@ int main(void)
         rig_test(errors_name_key_and_example),
         rig_test(features_that_cannot_be),
         rig_test(keys_in_any_order),
+        rig_test(threads_share_a_parser),
         rig_test(every_allocation_may_fail),
     };
     return rig_run(tests);
