@@ -40,10 +40,15 @@ typedef struct sheaf_variable_options {
     uint64_t reserved[4];
 } sheaf_variable_options;
 
-/** Fills `count` elements of a variable, from flat element `first` on, in row-major order; called once per part, so that
- *  a table larger than memory is made where it lives. Deterministic in (seed, first). */
-typedef void (*sheaf_initializer_fn)(void *data, sheaf_dtype dtype, sheaf_shape shape,
-                                     uint64_t first, uint64_t count, uint64_t seed,
+/** Elements [first, first + count) of a variable of that dtype and shape, in row-major order. */
+typedef struct sheaf_initial_part {
+    sheaf_dtype dtype;
+    sheaf_shape shape; /**< of the whole variable */
+    uint64_t first, count;
+} sheaf_initial_part;
+/** Writes a part of an initial value to `data`. Called once per part, on any thread, so that a table larger than memory is
+ *  made where it lives. Deterministic in the seed and the elements' numbers. */
+typedef void (*sheaf_initializer_fn)(void *data, const sheaf_initial_part *part, uint64_t seed,
                                      const double *args);
 /** An initial value by function. Use the makers below. */
 typedef struct sheaf_initializer {

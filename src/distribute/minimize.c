@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "distribute/bind.h"
+#include "distribute/direct.h"
 #include "distribute/mirrored.h"
 #include "distribute/replica.h"
 #include "distribute/sync.h"
@@ -51,25 +52,26 @@ static sheaf_status start_reducer(struct reducer *u, size_t count, sheaf_error *
 }
 
 /* A large gradient is final: its sum starts while the walk goes on. */
-static sheaf_status start_one(const struct sheaf__gradient *all, size_t count, size_t i, void *user,
+static sheaf_status start_one(const struct sheaf__gradients *g, size_t i, void *user,
                               sheaf_error *err)
 {
     struct reducer *u = user;
-    SHEAF__TRY(start_reducer(u, count, err));
-    if (!is_alone(all[i].value))
+    SHEAF__TRY(start_reducer(u, g->count, err));
+    sheaf_tensor *t = g->all[i].value;
+    if (!is_alone(t))
         return SHEAF_OK;
-    sheaf_tensor *t = all[i].value;
     sheaf_tensor *sum = sheaf__tensor_new(t->dtype, t->shape, NULL, err);
     const void *in = sum ? sheaf__tensor_host(t, err) : NULL;
     u->sums[i] = sheaf__frame_own(sum);
     if (!in)
         return SHEAF_ERR_RESOURCE_EXHAUSTED;
-    u->jobs[i].reduction = (struct sheaf__reduction){.op = SHEAF_REDUCE_SUM,
-                                                     .dtype = t->dtype,
-                                                     .count = (size_t)sheaf_tensor_elements(t),
-                                                     .in = in,
-                                                     .out = sheaf__tensor_out(sum),
-                                                     .name = sheaf_variable_name(all[i].variable)};
+    u->jobs[i].reduction =
+        (struct sheaf__reduction){.op = SHEAF_REDUCE_SUM,
+                                  .dtype = t->dtype,
+                                  .count = (size_t)sheaf_tensor_elements(t),
+                                  .in = in,
+                                  .out = sheaf__tensor_out(sum),
+                                  .name = sheaf_variable_name(g->all[i].variable)};
     return sheaf__reduce_start(u->channel, u->replica->local, &u->jobs[i], err);
 }
 
@@ -149,7 +151,7 @@ static sheaf_status reduce_rows(struct reducer *u, struct sheaf__gradient *g, sh
 static sheaf_status fill_unused(struct sheaf__gradient *all, size_t count, sheaf_error *err)
 {
     for (size_t i = 0; i < count; i++) {
-        if (all[i].value)
+        if (all[i].value || all[i].take)
             continue;
         all[i].value = sheaf_zeros(all[i].variable->dtype, all[i].variable->shape);
         SHEAF__TRY(sheaf_tensor_status(all[i].value, err));
@@ -318,23 +320,56 @@ static sheaf_status check_minimize(sheaf_optimizer *o, sheaf_replica *r, sheaf_e
     return SHEAF_OK;
 }
 
+/* Gradients that need no sum go into their updates as they are computed. */
+
+static sheaf_status begin_direct(const struct sheaf__gradients *g, void *user, sheaf_error *err)
+{
+    struct sheaf__direct *d = user;
+    SHEAF__TRY(bind_once(d->replica, d->optimizer, g->all, g->count, err));
+    return sheaf__direct_begin(d, g, err);
+}
+
+static sheaf_status minimize_directly(struct reducer *u, sheaf_optimizer *o, sheaf_tape *tape,
+                                      sheaf_tensor *loss, sheaf_error *err)
+{
+    struct sheaf__direct d = {
+        .replica = u->replica, .optimizer = o, .hyper = sheaf__optimizer_hyper(o, u->step)};
+    const struct sheaf__gradient_calls calls = {
+        .begin = begin_direct, .take = sheaf__direct_take, .user = &d};
+    struct sheaf__gradients g = {0};
+    sheaf_status status = sheaf__tape_gradients(tape, loss, &calls, &g, err);
+    if (status < 0) {
+        sheaf__direct_abort(&d);
+        return status;
+    }
+    sheaf__direct_commit(&d, g.all);
+    return reduce_and_apply(u, o, g.all, g.count, err);
+}
+
+static sheaf_status minimize_reduced(struct reducer *u, sheaf_optimizer *o, sheaf_tape *tape,
+                                     sheaf_tensor *loss, sheaf_error *err)
+{
+    const struct sheaf__gradient_calls calls = {.ready = u->channel ? start_one : NULL, .user = u};
+    struct sheaf__gradients g = {0};
+    sheaf_status status = sheaf__tape_gradients(tape, loss, &calls, &g, err);
+    if (status >= 0)
+        status = reduce_and_apply(u, o, g.all, g.count, err);
+    if (status < 0)
+        abandon_reducer(u);
+    return status;
+}
+
 sheaf_status sheaf_optimizer_minimize(sheaf_optimizer *o, sheaf_tape *tape, sheaf_tensor *loss)
 {
     sheaf_error err = {0};
     sheaf_replica *r = sheaf_replica_context();
-    struct sheaf__gradient *all = NULL;
-    size_t count = 0;
     sheaf_status status = check_minimize(o, r, &err);
     if (status >= 0)
         status = sheaf_tensor_status(loss, &err);
     if (status >= 0) {
         struct reducer u = make_reducer(r, o);
-        status =
-            sheaf__tape_gradients(tape, loss, u.channel ? start_one : NULL, &u, &all, &count, &err);
-        if (status >= 0)
-            status = reduce_and_apply(&u, o, all, count, &err);
-        if (status < 0)
-            abandon_reducer(&u);
+        status = sheaf__direct_possible(r, o) ? minimize_directly(&u, o, tape, loss, &err)
+                                              : minimize_reduced(&u, o, tape, loss, &err);
     }
     if (status < 0)
         sheaf__frame_latch(&err);
@@ -359,7 +394,7 @@ sheaf_status sheaf_optimizer_apply(sheaf_optimizer *o, sheaf_variable *const *va
             all[i] = (struct sheaf__gradient){.variable = variables[i], .value = gradients[i]};
         }
         for (size_t i = 0; i < count && status >= 0 && u.channel; i++)
-            status = start_one(all, count, i, &u, err);
+            status = start_one(&(struct sheaf__gradients){all, count}, i, &u, err);
         if (status >= 0)
             status = reduce_and_apply(&u, o, all, count, err);
         if (status < 0) {

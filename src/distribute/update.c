@@ -113,8 +113,7 @@ static sheaf_status update_one(sheaf_variable *v, const struct sheaf__hyper *h,
     return j.update.to ? SHEAF_OK : sheaf__no_memory(err, "an update");
 }
 
-/* The copy that this replica updates; NULL where another replica updates the only one. */
-static sheaf_variable *own_copy(const sheaf_replica *r, sheaf_variable *v)
+sheaf_variable *sheaf__update_copy(const sheaf_replica *r, sheaf_variable *v)
 {
     struct sheaf__copies *copies = sheaf__copies_of(v);
     if (copies)
@@ -127,8 +126,8 @@ sheaf_status sheaf__update_local(sheaf_replica *r, sheaf_optimizer *o, int64_t s
 {
     const struct sheaf__hyper h = sheaf__optimizer_hyper(o, step);
     for (size_t i = 0; i < count; i++) {
-        sheaf_variable *copy = own_copy(r, all[i].variable);
-        if (copy)
+        sheaf_variable *copy = sheaf__update_copy(r, all[i].variable);
+        if (copy && !all[i].take)
             SHEAF__TRY(update_one(copy, &h, all[i].value, err));
     }
     if (r->local == 0)

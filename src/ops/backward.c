@@ -2,6 +2,8 @@
 /* Walking a tape backward. Gradients of a slot are added in the order in which the walk meets its
  * users, which is the same every time. */
 #include "ops/family.h"
+#include "ops/gemm.h"
+#include "ops/plan.h"
 #include "ops/tape_internal.h"
 
 #include "tensor/frame.h"
@@ -13,14 +15,13 @@ struct walk {
     sheaf_tensor **gradients; /* by slot; one count each */
     bool *wanted;             /* by slot: leads to something asked for */
     bool *asked;              /* by slot: keep its gradient */
+    bool *walked;             /* by slot: went through its maker */
     bool watched;
     sheaf_frame *outer; /* where results and what `ready` makes belong */
     sheaf_frame inner;  /* where everything between belongs */
-    struct sheaf__gradient *all;
-    size_t count;
-    int32_t *number; /* of a slot's variable in `all`; -1: none */
-    sheaf__gradient_ready_fn ready;
-    void *user;
+    struct sheaf__gradients result;
+    int32_t *number; /* of a slot's variable in `result`; -1: none */
+    const struct sheaf__gradient_calls *calls;
     void *memory;
     size_t capacity;
 };
@@ -74,6 +75,32 @@ static void lookup_gradient(const struct walk *w, const struct sheaf__tape_node 
     dx[0] = sheaf__gather_rows(dy, in[1].tensor, table, w->watched);
 }
 
+static void take(const struct sheaf__sink *sink, const void *elements, size_t first, size_t count)
+{
+    const struct sheaf__gradient_calls *calls = sink->user;
+    calls->take(sink->number, elements, first, count, calls->user);
+}
+
+/* Whose gradient a node may hand out in pieces: sinks by input, NULL where there is none. */
+static bool find_sinks(const struct walk *w, const struct sheaf__tape_node *n,
+                       struct sheaf__sink sinks[2], const struct sheaf__sink *by_input[2])
+{
+    const struct sheaf__tape_input *in = sheaf__tape_inputs(w->tape, n);
+    bool found = false;
+    if (n->op != sheaf__op(SHEAF__OP_MATMUL) || !w->result.all)
+        return false;
+    for (int i = 0; i < 2; i++) {
+        int32_t number = in[i].slot < 0 ? -1 : w->number[in[i].slot];
+        by_input[i] = NULL;
+        if (number < 0 || !w->result.all[number].take)
+            continue;
+        sinks[i] = (struct sheaf__sink){take, (void *)(uintptr_t)w->calls, (size_t)number};
+        by_input[i] = &sinks[i];
+        found = true;
+    }
+    return found;
+}
+
 static sheaf_status step(struct walk *w, const struct sheaf__tape_node *n, sheaf_error *err)
 {
     const struct sheaf__tape_input *in = sheaf__tape_inputs(w->tape, n);
@@ -95,8 +122,19 @@ static sheaf_status step(struct walk *w, const struct sheaf__tape_node *n, sheaf
     if (!sheaf__tensor_ok(dy))
         return sheaf_tensor_status(dy, err);
     if (n->op) {
-        const struct sheaf__grad g = {n->op,  ins, n->inputs, &n->attrs, n->out,
-                                      n->aux, dy,  wanted,    dx,        w->watched};
+        struct sheaf__sink sinks[2];
+        const struct sheaf__sink *by_input[2];
+        const struct sheaf__grad g = {.op = n->op,
+                                      .in = ins,
+                                      .count = n->inputs,
+                                      .attrs = &n->attrs,
+                                      .out = n->out,
+                                      .aux = n->aux,
+                                      .dy = dy,
+                                      .wanted = wanted,
+                                      .dx = dx,
+                                      .watched = w->watched,
+                                      .sinks = find_sinks(w, n, sinks, by_input) ? by_input : NULL};
         n->op->gradient(&g);
     } else {
         lookup_gradient(w, n, dy, dx);
@@ -120,27 +158,36 @@ static void mark(struct walk *w)
     for (size_t i = 0; i < w->tape->nodes.count; i++) {
         const struct sheaf__tape_node *n = sheaf__tape_node(w->tape, (int32_t)i);
         const struct sheaf__tape_input *in = sheaf__tape_inputs(w->tape, n);
-        for (uint32_t k = 0; k < n->inputs && n->out_slot >= 0; k++)
+        for (uint32_t k = 0; k < n->inputs; k++)
             if (in[k].slot >= 0 && w->wanted[in[k].slot])
                 w->wanted[n->out_slot] = true;
     }
 }
 
+/* Whether anything reached the variable: for a taken one, its only user was walked through. */
+static bool is_unused(const struct walk *w, int32_t slot, const struct sheaf__gradient *g)
+{
+    if (!g->take)
+        return !g->value;
+    const struct sheaf__tape_slot *s = sheaf__tape_slot(w->tape, slot);
+    return !w->walked[sheaf__tape_node(w->tape, s->first_user)->out_slot];
+}
+
 /* Tells about a slot that no node before the present one uses. */
 static sheaf_status finish_slot(struct walk *w, int32_t slot, sheaf_error *err)
 {
-    if (!w->number || w->number[slot] < 0)
+    if (!w->result.all || w->number[slot] < 0)
         return SHEAF_OK;
     size_t i = (size_t)w->number[slot];
-    struct sheaf__gradient *g = &w->all[i];
+    struct sheaf__gradient *g = &w->result.all[i];
     sheaf_frame *inner = sheaf__frame_swap(w->outer);
     sheaf_status status = SHEAF_OK;
     g->value = w->gradients[slot];
-    g->unused = !g->value;
+    g->unused = is_unused(w, slot, g);
     if (g->value && !sheaf__frame_own(sheaf__ref(g->value)))
         status = sheaf__no_memory(err, "a gradient");
-    else if (w->ready)
-        status = w->ready(w->all, w->count, i, w->user, err);
+    else if (w->calls && w->calls->ready)
+        status = w->calls->ready(&w->result, i, w->calls->user, err);
     sheaf__frame_swap(inner);
     return status;
 }
@@ -154,9 +201,10 @@ static sheaf_status walk_nodes(struct walk *w, sheaf_error *err)
     for (size_t i = t->nodes.count; i > 0; i--) {
         const struct sheaf__tape_node *n = sheaf__tape_node(t, (int32_t)i - 1);
         int32_t out = n->out_slot;
-        if (out >= 0 && w->gradients[out] && w->wanted[out])
+        w->walked[out] = w->gradients[out] && w->wanted[out];
+        if (w->walked[out])
             SHEAF__TRY(step(w, n, err));
-        if (out >= 0 && w->gradients[out] && !w->asked[out]) {
+        if (w->gradients[out] && !w->asked[out]) {
             sheaf__unref(w->gradients[out]);
             w->gradients[out] = NULL;
         }
@@ -190,7 +238,7 @@ static sheaf_status begin(struct walk *w, struct sheaf_tape *t, sheaf_tensor *ta
         return sheaf__error(
             err, SHEAF_ERR_FAILED_PRECONDITION,
             "a gradient was taken from this tape already, and it is not persistent");
-    size_t slots = t->slots.count, each = sizeof(sheaf_tensor *) + sizeof(int32_t) + 2;
+    size_t slots = t->slots.count, each = sizeof(sheaf_tensor *) + sizeof(int32_t) + 3;
     w->tape = t;
     w->capacity = slots * each + 1;
     w->memory = sheaf__heap_alloc(t->heap, w->capacity);
@@ -201,6 +249,7 @@ static sheaf_status begin(struct walk *w, struct sheaf_tape *t, sheaf_tensor *ta
     w->number = (int32_t *)(w->gradients + slots);
     w->wanted = (bool *)(w->number + slots);
     w->asked = w->wanted + slots;
+    w->walked = w->asked + slots;
     for (size_t i = 0; i < slots; i++)
         w->number[i] = -1;
     if (t->persistent) {
@@ -227,9 +276,9 @@ static void end(struct walk *w)
 /* Everything between lives in the inner frame; gradients have counts of their own. */
 static sheaf_status run(struct walk *w, sheaf_tensor *target, sheaf_error *err)
 {
-    mark(w);
     w->outer = sheaf__frame_current();
     sheaf_frame_open(&w->inner);
+    mark(w);
     sheaf_status status = seed(w, target, err);
     if (status >= 0)
         status = walk_nodes(w, err);
@@ -239,46 +288,58 @@ static sheaf_status run(struct walk *w, sheaf_tensor *target, sheaf_error *err)
 
 /* ---- gradients of variables ---- */
 
+/* One dense product that nobody else differentiates is all of its gradient. */
+static bool is_direct(const struct walk *w, const struct sheaf__tape_slot *s,
+                      const sheaf_tensor *target)
+{
+    int32_t slot = sheaf__tape_find(w->tape, target);
+    return s->uses == 1 && (slot < 0 || sheaf__tape_slot(w->tape, slot) != s) && !w->watched &&
+           !sheaf__plan_tracing() &&
+           sheaf__tape_node(w->tape, s->first_user)->op == sheaf__op(SHEAF__OP_MATMUL);
+}
+
 /* Trainable variables in the order of their creation. */
-static sheaf_status list_variables(struct walk *w, sheaf_error *err)
+static sheaf_status list_variables(struct walk *w, const sheaf_tensor *target, sheaf_error *err)
 {
     const struct sheaf_tape *t = w->tape;
-    w->all = sheaf__frame_alloc((t->slots.count + 1) * sizeof(*w->all));
-    if (!w->all)
+    struct sheaf__gradient *all = sheaf__frame_alloc((t->slots.count + 1) * sizeof(*all));
+    size_t count = 0;
+    if (!all)
         return sheaf__no_memory(err, "gradients");
     for (size_t i = 0; i < t->slots.count; i++) {
-        sheaf_variable *v = sheaf__tape_slot(t, (int32_t)i)->variable;
-        if (!v)
+        const struct sheaf__tape_slot *s = sheaf__tape_slot(t, (int32_t)i);
+        if (!s->variable)
             continue;
-        size_t at = w->count++;
-        for (; at > 0 && w->all[at - 1].variable->order > v->order; at--)
-            w->all[at] = w->all[at - 1];
-        w->all[at] = (struct sheaf__gradient){.variable = v};
+        size_t at = count++;
+        for (; at > 0 && all[at - 1].variable->order > s->variable->order; at--)
+            all[at] = all[at - 1];
+        all[at] =
+            (struct sheaf__gradient){.variable = s->variable, .direct = is_direct(w, s, target)};
         w->wanted[i] = w->asked[i] = true;
     }
-    for (size_t i = 0; i < w->count; i++)
-        w->number[sheaf__tape_find(t, w->all[i].variable)] = (int32_t)i;
+    for (size_t i = 0; i < count; i++)
+        w->number[sheaf__tape_find(t, all[i].variable)] = (int32_t)i;
+    w->result = (struct sheaf__gradients){all, count};
     return SHEAF_OK;
 }
 
 sheaf_status sheaf__tape_gradients(sheaf_tape *tape, sheaf_tensor *target,
-                                   sheaf__gradient_ready_fn ready, void *user,
-                                   struct sheaf__gradient **gradients, size_t *count,
-                                   sheaf_error *err)
+                                   const struct sheaf__gradient_calls *calls,
+                                   struct sheaf__gradients *gradients, sheaf_error *err)
 {
     sheaf_error local = {0};
     err = err ? err : &local;
-    struct walk w = {.ready = ready, .user = user};
+    struct walk w = {.calls = calls};
     sheaf_status status = begin(&w, tape, target, err);
     if (status >= 0)
-        status = list_variables(&w, err);
+        status = list_variables(&w, target, err);
+    if (status >= 0 && calls && calls->begin)
+        status = calls->begin(&w.result, calls->user, err);
     if (status >= 0)
         status = run(&w, target, err);
     end(&w);
-    if (status >= 0) {
-        *gradients = w.all;
-        *count = w.count;
-    }
+    if (status >= 0)
+        *gradients = w.result;
     return status;
 }
 

@@ -68,8 +68,9 @@ sheaf_status sheaf__compute_random(struct sheaf__call *call, sheaf_error *err)
     uint64_t seed = call->attrs->seed;
     sheaf_initializer random = (normal ? sheaf_init_normal : sheaf_init_uniform)(
         number[0], number[1], seed ? seed : sheaf__initializer_seed());
-    sheaf__initializer_run(&random, call->device, sheaf__tensor_out(call->out), call->dtype,
-                           call->shape, 0, (uint64_t)sheaf_shape_elements(call->shape));
+    const sheaf_initial_part all = {call->dtype, call->shape, 0,
+                                    (uint64_t)sheaf_shape_elements(call->shape)};
+    sheaf__initializer_run(&random, call->device, sheaf__tensor_out(call->out), &all);
     return SHEAF_OK;
 }
 

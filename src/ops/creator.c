@@ -172,10 +172,12 @@ sheaf_tensor *sheaf__variable_initial(const sheaf_variable_request *request, int
                                   request->name);
     sheaf_error err = {0};
     sheaf_tensor *t = sheaf__tensor_new(request->dtype, shape, NULL, &err);
-    int64_t row = sheaf_shape_elements(sheaf__shape_inner(shape));
-    if (t && sheaf_tensor_elements(t) > 0)
-        sheaf__initializer_run(&request->initializer, t->device, sheaf__tensor_out(t), t->dtype,
-                               request->shape, (uint64_t)(rows < 0 ? 0 : first_row * row),
-                               (uint64_t)sheaf_tensor_elements(t));
+    if (t && sheaf_tensor_elements(t) > 0) {
+        int64_t row = sheaf_shape_elements(sheaf__shape_inner(shape));
+        const sheaf_initial_part part = {request->dtype, request->shape,
+                                         (uint64_t)(rows < 0 ? 0 : first_row * row),
+                                         (uint64_t)sheaf_tensor_elements(t)};
+        sheaf__initializer_run(&request->initializer, t->device, sheaf__tensor_out(t), &part);
+    }
     return sheaf__tensor_give(t, &err);
 }

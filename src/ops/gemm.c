@@ -10,6 +10,9 @@ struct pieces {
     int64_t rows, columns; /* of a piece */
     int64_t across;        /* pieces side by side */
     bool reference;
+    int64_t strip; /* rows at a time for a sink */
+    uint8_t *scratch;
+    size_t scratch_bytes; /* of a piece */
 };
 
 /* Multiplications that outweigh handing a piece to a thread; most pieces; least sides, below which
@@ -17,23 +20,61 @@ struct pieces {
 #define PIECE_WORK INT64_C(2500000)
 #define PIECE_MOST 64
 #define PIECE_SIDE 128
+/* Bytes of C at a time for a sink: they stay in the second-level cache with what they are used for. */
+#define STRIP_BYTES 131072
 /* Below this oneDNN is not worth opening and generating code for. */
 #define SMALL_WORK (INT64_C(1) << 14)
+
+static void compute(const struct pieces *p, const struct sheaf__gemm *g)
+{
+    if (p->reference || !sheaf__onednn_gemm(g))
+        sheaf__reference_gemm(g);
+}
+
+/* A part of the product: rows and columns of C from (row, column) on. */
+static struct sheaf__gemm part(const struct sheaf__gemm *w, int64_t row, int64_t column)
+{
+    int64_t size = (int64_t)sheaf_dtype_size(w->dtype);
+    struct sheaf__gemm g = *w;
+    g.a = (const uint8_t *)w->a + size * (w->transpose_a ? row : row * w->lda);
+    g.b = (const uint8_t *)w->b + size * (w->transpose_b ? column * w->ldb : column);
+    if (w->c)
+        g.c = (uint8_t *)w->c + size * (row * w->ldc + column);
+    return g;
+}
+
+/* Computes strip by strip into scratch memory that stays in the cache, and hands the rows over. */
+static void sink_piece(const struct pieces *p, const struct sheaf__gemm *piece, int64_t row,
+                       int64_t column, uint8_t *scratch)
+{
+    const struct sheaf__sink *sink = piece->sink;
+    int64_t size = (int64_t)sheaf_dtype_size(piece->dtype), n = p->whole->n;
+    for (int64_t i = 0; i < piece->m; i += p->strip) {
+        struct sheaf__gemm g = part(piece, i, 0);
+        g.m = piece->m - i < p->strip ? piece->m - i : p->strip;
+        g.c = scratch;
+        g.ldc = g.n;
+        compute(p, &g);
+        bool whole_rows = g.n == n;
+        int64_t stretches = whole_rows ? 1 : g.m, count = whole_rows ? g.m * n : g.n;
+        for (int64_t r = 0; r < stretches; r++)
+            sink->take(sink, scratch + r * g.n * size, (size_t)((row + i + r) * n + column),
+                       (size_t)count);
+    }
+}
 
 static void run_piece(size_t i, void *user)
 {
     const struct pieces *p = user;
     const struct sheaf__gemm *w = p->whole;
-    int64_t size = (int64_t)sheaf_dtype_size(w->dtype);
     int64_t row = (int64_t)i / p->across * p->rows, column = (int64_t)i % p->across * p->columns;
-    struct sheaf__gemm g = *w;
+    struct sheaf__gemm g = part(w, row, column);
     g.m = w->m - row < p->rows ? w->m - row : p->rows;
     g.n = w->n - column < p->columns ? w->n - column : p->columns;
-    g.a = (const uint8_t *)w->a + size * (w->transpose_a ? row : row * w->lda);
-    g.b = (const uint8_t *)w->b + size * (w->transpose_b ? column * w->ldb : column);
-    g.c = (uint8_t *)w->c + size * (row * w->ldc + column);
-    if (p->reference || !sheaf__onednn_gemm(&g))
-        sheaf__reference_gemm(&g);
+    if (w->sink)
+        sink_piece(p, &g, row, column, p->scratch + i * p->scratch_bytes);
+    else
+        compute(p, &g);
 }
 
 static int64_t round_up(int64_t value, int64_t unit)
@@ -77,6 +118,30 @@ static sheaf_status choose(const struct sheaf__gemm *g, bool *reference, sheaf_e
     return SHEAF_OK;
 }
 
+static void run_pieces(struct sheaf__device *device, struct pieces *p, size_t count)
+{
+    if (count == 1)
+        run_piece(0, p);
+    else
+        sheaf__device_run(device, count, run_piece, p);
+}
+
+static sheaf_status run_to_sink(struct sheaf__device *device, struct pieces *p, size_t count,
+                                sheaf_error *err)
+{
+    int64_t row = p->columns * (int64_t)sheaf_dtype_size(p->whole->dtype);
+    int64_t strip = STRIP_BYTES / row / 16 * 16;
+    p->strip = strip < 16 ? 16 : strip;
+    p->scratch_bytes = (size_t)((p->strip < p->rows ? p->strip : p->rows) * row + 63) / 64 * 64;
+    struct sheaf__buffer *scratch = sheaf__buffer_new(device, count * p->scratch_bytes, err);
+    if (!scratch)
+        return err->status;
+    p->scratch = scratch->data;
+    run_pieces(device, p, count);
+    sheaf__unref(scratch);
+    return SHEAF_OK;
+}
+
 sheaf_status sheaf__gemm_run(struct sheaf__device *device, const struct sheaf__gemm *g,
                              sheaf_error *err)
 {
@@ -84,10 +149,9 @@ sheaf_status sheaf__gemm_run(struct sheaf__device *device, const struct sheaf__g
     SHEAF__TRY(choose(g, &p.reference, err));
     cut(&p);
     p.across = (g->n + p.columns - 1) / p.columns;
-    int64_t down = (g->m + p.rows - 1) / p.rows;
-    if (p.across * down == 1)
-        run_piece(0, &p);
-    else
-        sheaf__device_run(device, (size_t)(p.across * down), run_piece, &p);
+    size_t count = (size_t)(p.across * ((g->m + p.rows - 1) / p.rows));
+    if (g->sink)
+        return run_to_sink(device, &p, count, err);
+    run_pieces(device, &p, count);
     return SHEAF_OK;
 }

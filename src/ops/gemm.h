@@ -17,7 +17,16 @@ struct sheaf__gemm {
     int64_t m, n, k;
     const void *a, *b;
     void *c;
-    int64_t lda, ldb, ldc; /**< elements from row to row as stored */
+    int64_t lda, ldb, ldc;          /**< elements from row to row as stored */
+    const struct sheaf__sink *sink; /**< takes C in stretches of elements instead; NULL: to `c` */
+};
+
+/** Takes the elements of an array while they are computed and still in the cache, once each: on any of the device's
+ * threads, stretch by stretch, row-major. */
+struct sheaf__sink {
+    void (*take)(const struct sheaf__sink *sink, const void *elements, size_t first, size_t count);
+    void *user;
+    size_t number; /**< which array, for the taker */
 };
 
 /** Computes on the device's threads. The pieces depend on the sizes alone, so that the bits do not

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Initial values. Element i of a variable depends on the seed and i alone, so that a part of it can
- * be made anywhere. */
+/* Initial values. Element i of a variable depends on the seed and i alone, so that a part of it can be made anywhere. */
 #include "ops/initializer.h"
 
 #include "base/random.h"
@@ -8,44 +7,26 @@
 
 #include <math.h>
 
-/* Blocks of four outputs: four floats, or two doubles of 53 bits. */
-static bool is_double(sheaf_dtype dtype)
-{
-    return dtype == SHEAF_FLOAT64;
-}
-
-/* Numbers `first` .. of the stream into doubles, at most CHUNK of them; `first` at the beginning of
- * a block. */
+/* Elements at a time. A block of Philox has four outputs: four elements, or two doubles of 53 bits each. */
 enum { CHUNK = 256 };
+
+/* ---- numbers of the stream, from a block's beginning on ---- */
 
 static double next_double(struct sheaf__philox *p)
 {
     return (double)(sheaf__philox_next64(p) >> 11) * 0x1p-53;
 }
 
-static void draw_uniform(struct sheaf__philox *p, bool doubles, double *values, size_t count)
+static void uniform_doubles(struct sheaf__philox *p, double *values, size_t count)
 {
-    if (doubles) {
-        for (size_t i = 0; i < count; i++)
-            values[i] = next_double(p);
-        return;
-    }
-    float chunk[CHUNK];
-    sheaf__philox_uniform(p, chunk, count);
     for (size_t i = 0; i < count; i++)
-        values[i] = chunk[i];
+        values[i] = next_double(p);
 }
 
-static void draw_normal(struct sheaf__philox *p, bool doubles, double *values, size_t count)
+/* Box-Muller. */
+static void normal_doubles(struct sheaf__philox *p, double *values, size_t count)
 {
-    if (!doubles) {
-        float chunk[CHUNK];
-        sheaf__philox_normal(p, chunk, count);
-        for (size_t i = 0; i < count; i++)
-            values[i] = chunk[i];
-        return;
-    }
-    for (size_t i = 0; i < count; i += 2) { /* Box-Muller */
+    for (size_t i = 0; i < count; i += 2) {
         double radius = sqrt(-2 * log(1 - next_double(p)));
         double angle = 2 * acos(-1.0) * next_double(p);
         values[i] = radius * sin(angle);
@@ -54,79 +35,98 @@ static void draw_normal(struct sheaf__philox *p, bool doubles, double *values, s
     }
 }
 
-/* The largest number of the dtype below `high`, which rounding might otherwise reach. */
-static double below(double value, double low, double high, sheaf_dtype dtype)
+/* ---- from there to the elements ---- */
+
+/* Range of a uniform distribution, or mean and deviation of a normal one. */
+struct shape_of_numbers {
+    bool normal;
+    double low, width;
+};
+
+static void place_doubles(const struct shape_of_numbers *s, double *values, size_t count)
 {
-    double rounded = 0, candidate = value;
-    for (double step = 0x1p-53; step < 1; step *= 2) {
-        sheaf__kernel_fill(&rounded, dtype, candidate, 1);
-        if (sheaf__kernel_number(&rounded, dtype, 0) < high)
-            return candidate;
-        candidate = high - (high - low) * step;
+    double high = s->low + s->width;
+    for (size_t i = 0; i < count; i++) {
+        double value = s->low + s->width * values[i];
+        /* Rounding must not reach the end of the range. */
+        values[i] = s->normal || value < high ? value : nextafter(high, s->low);
     }
-    return low;
 }
 
-static void fill_random(void *data, sheaf_dtype dtype, uint64_t first, uint64_t count,
-                        uint64_t seed, const double *args, bool normal)
+static void place_floats(const struct shape_of_numbers *s, float *values, size_t count)
 {
-    bool doubles = is_double(dtype);
-    unsigned per_block = doubles ? 2 : 4;
-    uint64_t skip = first % per_block;
+    float low = (float)s->low, width = (float)s->width, high = (float)(s->low + s->width);
+    float last = nextafterf(high, low);
+    for (size_t i = 0; i < count; i++) {
+        float value = low + width * values[i];
+        values[i] = s->normal || value < high ? value : last;
+    }
+}
+
+/* Numbers `from` .. of the stream, of which the first `skip` are not wanted, `count` in all. */
+static void fill_chunk(struct sheaf__philox *p, const struct shape_of_numbers *s, sheaf_dtype dtype,
+                       void *out, size_t skip, size_t count)
+{
+    if (dtype == SHEAF_FLOAT64) {
+        double values[CHUNK];
+        (s->normal ? normal_doubles : uniform_doubles)(p, values, count);
+        place_doubles(s, values, count);
+        sheaf__kernel_cast(out, dtype, values + skip, SHEAF_FLOAT64, count - skip);
+    } else {
+        float values[CHUNK];
+        (s->normal ? sheaf__philox_normal : sheaf__philox_uniform)(p, values, count);
+        place_floats(s, values, count);
+        sheaf__kernel_cast(out, dtype, values + skip, SHEAF_FLOAT32, count - skip);
+    }
+}
+
+static void fill_random(void *data, const sheaf_initial_part *part, uint64_t seed,
+                        const struct shape_of_numbers *s)
+{
+    uint64_t per_block = part->dtype == SHEAF_FLOAT64 ? 2 : 4;
+    uint64_t skip = part->first % per_block;
     struct sheaf__philox p;
     sheaf__philox_init(&p, seed, 0);
-    sheaf__philox_skip(&p, first / per_block);
-    size_t size = sheaf_dtype_size(dtype);
-    for (uint64_t done = 0; done < count;) {
-        double values[CHUNK];
-        uint64_t wanted = count - done + skip;
+    sheaf__philox_skip(&p, part->first / per_block);
+    for (uint64_t done = 0; done < part->count; skip = 0) {
+        uint64_t wanted = part->count - done + skip;
         size_t n = wanted < CHUNK ? (size_t)wanted : CHUNK;
-        (normal ? draw_normal : draw_uniform)(&p, doubles, values, n);
-        for (size_t i = skip; i < n; i++) {
-            if (normal) {
-                values[i] = args[0] + args[1] * values[i];
-            } else {
-                double value = args[0] + (args[1] - args[0]) * values[i];
-                values[i] = args[1] - value < (args[1] - args[0]) * 0x1p-6
-                                ? below(value, args[0], args[1], dtype)
-                                : value;
-            }
-        }
-        sheaf__kernel_cast((uint8_t *)data + done * size, dtype, values + skip, SHEAF_FLOAT64,
-                           n - skip);
+        fill_chunk(&p, s, part->dtype, (uint8_t *)data + done * sheaf_dtype_size(part->dtype),
+                   (size_t)skip, n);
         done += n - skip;
-        skip = 0;
     }
 }
 
-static void fill_constant(void *data, sheaf_dtype dtype, sheaf_shape shape, uint64_t first,
-                          uint64_t count, uint64_t seed, const double *args)
+/* ---- the makers' functions ---- */
+
+static void fill_constant(void *data, const sheaf_initial_part *part, uint64_t seed,
+                          const double *args)
 {
-    (void)shape, (void)first, (void)seed;
-    sheaf__kernel_fill(data, dtype, args[0], count);
+    (void)seed;
+    sheaf__kernel_fill(data, part->dtype, args[0], part->count);
 }
 
-static void fill_uniform(void *data, sheaf_dtype dtype, sheaf_shape shape, uint64_t first,
-                         uint64_t count, uint64_t seed, const double *args)
+static void fill_uniform(void *data, const sheaf_initial_part *part, uint64_t seed,
+                         const double *args)
 {
-    (void)shape;
-    fill_random(data, dtype, first, count, seed, args, false);
+    const struct shape_of_numbers s = {false, args[0], args[1] - args[0]};
+    fill_random(data, part, seed, &s);
 }
 
-static void fill_normal(void *data, sheaf_dtype dtype, sheaf_shape shape, uint64_t first,
-                        uint64_t count, uint64_t seed, const double *args)
+static void fill_normal(void *data, const sheaf_initial_part *part, uint64_t seed,
+                        const double *args)
 {
-    (void)shape;
-    fill_random(data, dtype, first, count, seed, args, true);
+    const struct shape_of_numbers s = {true, args[0], args[1]};
+    fill_random(data, part, seed, &s);
 }
 
-/* Fans as Keras counts them: the last two axes, times the sizes of those before (a convolution's
- * window). */
-static void fill_glorot(void *data, sheaf_dtype dtype, sheaf_shape shape, uint64_t first,
-                        uint64_t count, uint64_t seed, const double *args)
+/* Fans as Keras counts them: the last two axes, times the sizes of those before (a convolution's window). */
+static void fill_glorot(void *data, const sheaf_initial_part *part, uint64_t seed,
+                        const double *args)
 {
-    (void)args;
+    sheaf_shape shape = part->shape;
     double in = 1, out = 1;
+    (void)args;
     if (shape.rank == 1)
         in = out = (double)shape.dims[0];
     for (int i = 0; shape.rank >= 2 && i < shape.rank; i++) {
@@ -136,15 +136,8 @@ static void fill_glorot(void *data, sheaf_dtype dtype, sheaf_shape shape, uint64
             out *= (double)shape.dims[i];
     }
     double limit = sqrt(6 / (in + out));
-    const double range[2] = {-limit, limit};
-    fill_random(data, dtype, first, count, seed, range, false);
-}
-
-uint64_t sheaf__initializer_seed(void)
-{
-    struct sheaf__seeds seeds = sheaf__random_seeds(false, 0);
-    uint64_t seed = seeds.seed ^ (seeds.seed2 << 32 | seeds.seed2 >> 32);
-    return seed ? seed : 1;
+    const struct shape_of_numbers s = {false, -limit, 2 * limit};
+    fill_random(data, part, seed, &s);
 }
 
 sheaf_initializer sheaf_init_zeros(void)
@@ -173,25 +166,34 @@ sheaf_initializer sheaf_init_glorot_uniform(uint64_t seed)
     return (sheaf_initializer){.fill = fill_glorot, .seed = seed};
 }
 
+/* ---- running ---- */
+
+uint64_t sheaf__initializer_seed(void)
+{
+    struct sheaf__seeds seeds = sheaf__random_seeds(false, 0);
+    uint64_t seed = seeds.seed ^ (seeds.seed2 << 32 | seeds.seed2 >> 32);
+    return seed ? seed : 1;
+}
+
 struct parts {
     const sheaf_initializer *initializer;
     uint8_t *data;
-    sheaf_dtype dtype;
-    sheaf_shape shape;
-    uint64_t first;
+    const sheaf_initial_part *whole;
 };
 
 static void run_part(size_t begin, size_t end, void *user)
 {
     const struct parts *p = user;
-    p->initializer->fill(p->data + begin * sheaf_dtype_size(p->dtype), p->dtype, p->shape,
-                         p->first + begin, end - begin, p->initializer->seed, p->initializer->args);
+    sheaf_initial_part part = *p->whole;
+    part.first += begin;
+    part.count = end - begin;
+    p->initializer->fill(p->data + begin * sheaf_dtype_size(part.dtype), &part,
+                         p->initializer->seed, p->initializer->args);
 }
 
 void sheaf__initializer_run(const sheaf_initializer *initializer, struct sheaf__device *device,
-                            void *data, sheaf_dtype dtype, sheaf_shape shape, uint64_t first,
-                            uint64_t count)
+                            void *data, const sheaf_initial_part *part)
 {
-    struct parts p = {initializer, data, dtype, shape, first};
-    sheaf__split(device, count, SHEAF__GRAIN, run_part, &p);
+    struct parts p = {initializer, data, part};
+    sheaf__split(device, (size_t)part->count, SHEAF__GRAIN, run_part, &p);
 }

@@ -12,10 +12,8 @@
 /** The next seed of the context, never 0 (R9.8). */
 uint64_t sheaf__initializer_seed(void);
 
-/** Fills elements [first, first + count) of `shape` on the device's threads; the initializer has a
- * seed. */
+/** Writes the part to `data` on the device's threads; the initializer has a seed. */
 void sheaf__initializer_run(const sheaf_initializer *initializer, struct sheaf__device *device,
-                            void *data, sheaf_dtype dtype, sheaf_shape shape, uint64_t first,
-                            uint64_t count);
+                            void *data, const sheaf_initial_part *part);
 
 #endif

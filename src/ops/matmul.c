@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/family.h"
 #include "ops/gemm.h"
+#include "ops/plan.h"
 
 #include <sheaf/ops.h>
 
@@ -25,11 +26,11 @@ sheaf_status sheaf__infer_matmul(struct sheaf__call *call, sheaf_error *err)
     return SHEAF_OK;
 }
 
-sheaf_status sheaf__compute_matmul(struct sheaf__call *call, sheaf_error *err)
+static struct sheaf__gemm product_of(const struct sheaf__call *call, sheaf_error *err)
 {
     const struct sheaf__attrs *attrs = call->attrs;
     const sheaf_tensor *a = call->in[0], *b = call->in[1];
-    struct sheaf__gemm g = {
+    return (struct sheaf__gemm){
         .dtype = call->dtype,
         .transpose_a = attrs->transpose_a,
         .transpose_b = attrs->transpose_b,
@@ -38,18 +39,59 @@ sheaf_status sheaf__compute_matmul(struct sheaf__call *call, sheaf_error *err)
         .k = a->shape.dims[!attrs->transpose_a],
         .a = sheaf__call_data(call, 0, err),
         .b = sheaf__call_data(call, 1, err),
-        .c = sheaf__tensor_out(call->out),
         .lda = a->shape.dims[1],
         .ldb = b->shape.dims[1],
         .ldc = call->shape.dims[1],
     };
+}
+
+sheaf_status sheaf__compute_matmul(struct sheaf__call *call, sheaf_error *err)
+{
+    struct sheaf__gemm g = product_of(call, err);
     if (!g.a || !g.b)
         return err->status;
+    g.c = sheaf__tensor_out(call->out);
     if (g.k == 0) {
         memset(g.c, 0, sheaf__tensor_size(call->out));
         return SHEAF_OK;
     }
     return sheaf__gemm_run(call->device, &g, err);
+}
+
+/* The same without a result: its elements go to the sink. */
+static sheaf_status compute_to_sink(struct sheaf__call *call, const struct sheaf__sink *sink,
+                                    sheaf_error *err)
+{
+    call->device = sheaf__device_current(err);
+    if (!call->device)
+        return err->status;
+    SHEAF__TRY(sheaf__infer_matmul(call, err));
+    sheaf__plan_note(call);
+    struct sheaf__gemm g = product_of(call, err);
+    g.sink = sink;
+    if (!g.a || !g.b)
+        return err->status;
+    return sheaf__gemm_run(call->device, &g, err);
+}
+
+/* op(a) op(b) as the gradient of input `k`. */
+static void give_product(const struct sheaf__grad *g, size_t k, sheaf_tensor *a, sheaf_tensor *b,
+                         const struct sheaf__attrs *attrs)
+{
+    const struct sheaf__sink *sink = g->sinks ? g->sinks[k] : NULL;
+    if (!sink) {
+        g->dx[k] = sheaf__op_run2(SHEAF__OP_MATMUL, a, b, attrs);
+        return;
+    }
+    sheaf_error err = {0};
+    struct sheaf__call call = {.op = sheaf__op(SHEAF__OP_MATMUL),
+                               .in = (sheaf_tensor *[]){a, b},
+                               .count = 2,
+                               .attrs = attrs,
+                               .dtype = a->dtype,
+                               .shape = a->shape};
+    if (compute_to_sink(&call, sink, &err) < 0)
+        g->dx[k] = sheaf__tensor_give(NULL, &err);
 }
 
 /* With A' = op(A), B' = op(B) and C = A' B': dA' = dC B'^T, dB' = A'^T dC; a transposed input gets
@@ -58,10 +100,12 @@ void sheaf__gradient_matmul(const struct sheaf__grad *g)
 {
     bool ta = g->attrs->transpose_a, tb = g->attrs->transpose_b;
     sheaf_tensor *a = g->in[0], *b = g->in[1], *dy = g->dy;
+    const struct sheaf__attrs da = {.transpose_a = ta && tb, .transpose_b = ta || !tb};
+    const struct sheaf__attrs db = {.transpose_a = tb || !ta, .transpose_b = ta && tb};
     if (g->wanted[0])
-        g->dx[0] = ta ? sheaf_matmul_ex(b, dy, tb, true) : sheaf_matmul_ex(dy, b, false, !tb);
+        give_product(g, 0, ta ? b : dy, ta ? dy : b, &da);
     if (g->wanted[1])
-        g->dx[1] = tb ? sheaf_matmul_ex(dy, a, true, ta) : sheaf_matmul_ex(a, dy, !ta, false);
+        give_product(g, 1, tb ? dy : a, tb ? a : dy, &db);
 }
 
 sheaf_tensor *sheaf_matmul(sheaf_tensor *a, sheaf_tensor *b)

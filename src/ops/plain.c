@@ -16,6 +16,8 @@
 #include "tensor/kernel.h"
 #include "tensor/strings.h"
 
+#include <sheaf/ops.h>
+
 #include <string.h>
 
 struct slot {
@@ -73,6 +75,18 @@ static sheaf_tensor *plain_read(sheaf_variable *v)
 {
     struct plain *p = (struct plain *)v;
     return snapshot(p, &p->value);
+}
+
+/* Rows only: the table is not left with a reader, who would make the next update copy all of it. */
+static sheaf_tensor *plain_lookup(sheaf_variable *v, sheaf_tensor *ids)
+{
+    struct plain *p = (struct plain *)v;
+    sheaf__mutex_lock(&p->lock);
+    sheaf_tensor *table = sheaf__ref(p->value);
+    sheaf__mutex_unlock(&p->lock);
+    sheaf_tensor *rows = sheaf_gather(table, ids);
+    sheaf__unref(table);
+    return rows;
 }
 
 /* Puts `t` (a count of ours) in the place of *value. */
@@ -139,6 +153,16 @@ void *sheaf__variable_update_begin(sheaf_variable *v, const void **from)
     if (!p->next)
         sheaf__mutex_unlock(&p->writing);
     return p->next ? address_of(p->next) : NULL;
+}
+
+void sheaf__variable_update_abort(sheaf_variable *v)
+{
+    struct plain *p = (struct plain *)v;
+    if (p->next)
+        sheaf__unref(p->next);
+    else
+        sheaf__mutex_unlock(&p->lock);
+    sheaf__mutex_unlock(&p->writing);
 }
 
 void sheaf__variable_update_commit(sheaf_variable *v)
@@ -342,7 +366,7 @@ static void plain_destroy(sheaf_variable *v)
 }
 
 static const struct sheaf__variable_class plain_class = {
-    .read = plain_read, .assign = plain_assign, .destroy = plain_destroy};
+    .read = plain_read, .lookup = plain_lookup, .assign = plain_assign, .destroy = plain_destroy};
 
 static void set_up(struct plain *p, const sheaf_variable_request *request, const char *device)
 {

@@ -106,7 +106,8 @@ static int32_t add_slot(struct sheaf_tape *t, sheaf_tensor *tensor, sheaf_variab
     if (!reserve(t, &t->slots, sizeof(struct sheaf__tape_slot), 1))
         return -1;
     int32_t i = (int32_t)t->slots.count++;
-    *sheaf__tape_slot(t, i) = (struct sheaf__tape_slot){tensor, variable, -1, -1};
+    *sheaf__tape_slot(t, i) = (struct sheaf__tape_slot){
+        .tensor = tensor, .variable = variable, .first_user = -1, .next_final = -1};
     map_to(t, variable ? (void *)variable : (void *)tensor, i);
     return i;
 }
@@ -137,6 +138,7 @@ static void set_input(struct sheaf_tape *t, struct sheaf__tape_node *n, size_t i
     if (slot < 0)
         return;
     struct sheaf__tape_slot *s = sheaf__tape_slot(t, slot);
+    s->uses++;
     if (s->first_user >= 0)
         return;
     s->first_user = (int32_t)t->nodes.count - 1;

@@ -29,23 +29,37 @@ void sheaf__tape_lookup(sheaf_variable *v, sheaf_tensor *ids, sheaf_tensor *rows
 /** Gradient of one variable. */
 struct sheaf__gradient {
     sheaf_variable *variable; /**< alive as long as the tape */
-    sheaf_tensor *value; /**< dense, or rows in the order of the look-ups, repeated ones included;
-                            of the frame; NULL: not final yet, or unused */
-    bool unused;         /**< the target does not depend on it: counts as zeros */
+    /** Dense, or rows in the order of the look-ups, repeated ones included; of the frame. NULL: not final yet, unused or
+     * taken. */
+    sheaf_tensor *value;
+    bool unused; /**< the target does not depend on it: counts as zeros */
+    bool direct; /**< it could be taken: one dense product is all of it */
+    bool take;   /**< set by `begin` for a direct one: its elements go to `take` */
 };
 
-/** Called on the tape's thread as soon as gradient `i` of `count` is final, while others are still
- * to come; each once. An error stops the walk. */
-typedef sheaf_status (*sheaf__gradient_ready_fn)(const struct sheaf__gradient *all, size_t count,
-                                                 size_t i, void *user, sheaf_error *err);
+struct sheaf__gradients {
+    struct sheaf__gradient
+        *all; /**< in the order of the variables' creation; memory of the frame */
+    size_t count;
+};
 
-/** Gradient of sum(target) for every trainable variable that the tape saw read, in the order of
- * their creation, in memory of the frame. `ready` may be NULL. Uses the tape up unless it is
- * persistent. */
+/** What happens on the way; all may be NULL. */
+struct sheaf__gradient_calls {
+    /** Before the walk, with all variables known. */
+    sheaf_status (*begin)(const struct sheaf__gradients *g, void *user, sheaf_error *err);
+    /** As soon as gradient `i` is final, while others are still to come; each once, on the tape's thread. */
+    sheaf_status (*ready)(const struct sheaf__gradients *g, size_t i, void *user, sheaf_error *err);
+    /** Elements [first, first + count) of gradient `i`, once each, on any of the device's threads, while they are in the
+     * cache. A failed walk may have given some only. */
+    void (*take)(size_t i, const void *elements, size_t first, size_t count, void *user);
+    void *user;
+};
+
+/** Gradient of sum(target) for every trainable variable that the tape saw read. Uses the tape up
+ * unless it is persistent. `calls` may be NULL. */
 sheaf_status sheaf__tape_gradients(sheaf_tape *tape, sheaf_tensor *target,
-                                   sheaf__gradient_ready_fn ready, void *user,
-                                   struct sheaf__gradient **gradients, size_t *count,
-                                   sheaf_error *err);
+                                   const struct sheaf__gradient_calls *calls,
+                                   struct sheaf__gradients *gradients, sheaf_error *err);
 
 /** A dense gradient of the frame: `t` itself, or the sum of its rows. */
 sheaf_tensor *sheaf__gradient_dense(sheaf_tensor *t);

@@ -17,7 +17,7 @@ struct sheaf__variable_class {
     const char *container; /**< "MirroredVariable" when printed (P5.4); NULL: plain */
     /** The value as the calling thread's mode says, in the frame. */
     sheaf_tensor *(*read)(sheaf_variable *v);
-    /** Rows `ids`. NULL: gathered from `read`. */
+    /** Rows `ids`, without leaving a reader of the rest. NULL: gathered from `read`. */
     sheaf_tensor *(*lookup)(sheaf_variable *v, sheaf_tensor *ids);
     sheaf_status (*assign)(sheaf_variable *v, enum sheaf__assign_op op, sheaf_tensor *value,
                            sheaf_error *err);
@@ -74,6 +74,8 @@ sheaf_tensor *sheaf__variable_initial(const sheaf_variable_request *request, int
  * is the variable's. */
 void *sheaf__variable_update_begin(sheaf_variable *v, const void **from);
 void sheaf__variable_update_commit(sheaf_variable *v);
+/** Gives the new value up instead; only where `*to` was other memory. */
+void sheaf__variable_update_abort(sheaf_variable *v);
 
 /** Slots of a plain variable, kept beside it: buffer of `slot` ("m"), made with `fill` at first
  * use; same dtype and shape. The k-th slot in order of creation for checkpoints. */

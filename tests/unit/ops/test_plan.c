@@ -40,12 +40,11 @@ static sheaf_status step(const struct net *n, int64_t rows, double *loss_out, sh
     h = n->other_way ? sheaf_tanh(h) : sheaf_relu(h);
     sheaf_tensor *z = sheaf_add(sheaf_matmul(h, sheaf_value(n->w2)), sheaf_value(n->b2));
     sheaf_tensor *loss = sheaf_mean(sheaf_sparse_softmax_cross_entropy(labels, z));
-    struct sheaf__gradient *g = NULL;
-    size_t count = 0;
-    sheaf_status status = sheaf__tape_gradients(tape, loss, NULL, NULL, &g, &count, err);
-    for (size_t i = 0; i < count && status >= 0; i++)
-        status = sheaf_assign_sub(g[i].variable,
-                                  sheaf_scale(sheaf__gradient_dense(g[i].value), .1, 0), err);
+    struct sheaf__gradients g = {0};
+    sheaf_status status = sheaf__tape_gradients(tape, loss, NULL, &g, err);
+    for (size_t i = 0; i < g.count && status >= 0; i++)
+        status = sheaf_assign_sub(g.all[i].variable,
+                                  sheaf_scale(sheaf__gradient_dense(g.all[i].value), .1, 0), err);
     *loss_out = sheaf_tensor_number(loss, 0);
     return status;
 }

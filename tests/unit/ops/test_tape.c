@@ -6,6 +6,8 @@
 #include "ops/tape.h"
 #include "tensor/frame.h"
 
+#include <string.h>
+
 static sheaf_variable *made(const char *name, sheaf_tensor *initial)
 {
     return sheaf_variable_new(name, initial, NULL);
@@ -132,17 +134,16 @@ static void lists_variables_in_the_order_of_creation(void **state)
     sheaf_value(unused);
     sheaf_tensor *y = sheaf_mul(sheaf_value(b), sheaf_mul(sheaf_value(a), sheaf_value(b)));
     y = sheaf_mul(y, sheaf_mul(sheaf_value(fixed), sheaf_cast(sheaf_value(whole), SHEAF_FLOAT32)));
-    struct sheaf__gradient *g = NULL;
-    size_t count = 0;
-    rig_ok(sheaf__tape_gradients(tape, y, NULL, NULL, &g, &count, &err), &err);
-    assert_int_equal(count, 3);
-    assert_ptr_equal(g[0].variable, a);
-    assert_ptr_equal(g[1].variable, b);
-    assert_ptr_equal(g[2].variable, unused);
-    EXPECT(g[0].value, SHEAF_FLOAT32, SHEAF_SCALAR, 225);
-    EXPECT(g[1].value, SHEAF_FLOAT32, SHEAF_SCALAR, 300);
-    assert_true(!g[0].unused && !g[1].unused && g[2].unused);
-    assert_null(g[2].value);
+    struct sheaf__gradients g = {0};
+    rig_ok(sheaf__tape_gradients(tape, y, NULL, &g, &err), &err);
+    assert_int_equal(g.count, 3);
+    assert_ptr_equal(g.all[0].variable, a);
+    assert_ptr_equal(g.all[1].variable, b);
+    assert_ptr_equal(g.all[2].variable, unused);
+    EXPECT(g.all[0].value, SHEAF_FLOAT32, SHEAF_SCALAR, 225);
+    EXPECT(g.all[1].value, SHEAF_FLOAT32, SHEAF_SCALAR, 300);
+    assert_true(!g.all[0].unused && !g.all[1].unused && g.all[2].unused);
+    assert_null(g.all[2].value);
     sheaf_variable *all[] = {a, b, fixed, whole, unused};
     for (int i = 0; i < 5; i++)
         sheaf_variable_free(all[i]);
@@ -154,14 +155,13 @@ struct order {
     int pending; /* gradients not final when the first was */
 };
 
-static sheaf_status note(const struct sheaf__gradient *all, size_t count, size_t i, void *user,
-                         sheaf_error *err)
+static sheaf_status note(const struct sheaf__gradients *g, size_t i, void *user, sheaf_error *err)
 {
     struct order *o = user;
     (void)err;
     if (o->count == 0)
-        for (size_t k = 0; k < count; k++)
-            o->pending += !all[k].value;
+        for (size_t k = 0; k < g->count; k++)
+            o->pending += !g->all[k].value;
     o->seen[o->count++] = i;
     return SHEAF_OK;
 }
@@ -179,22 +179,22 @@ static void tells_gradients_as_they_become_final(void **state)
     for (int i = 0; i < 3; i++)
         x = sheaf_matmul(x, sheaf_value(v[i]));
     struct order order = {0};
-    struct sheaf__gradient *g = NULL;
-    size_t count = 0;
-    rig_ok(sheaf__tape_gradients(tape, x, note, &order, &g, &count, &err), &err);
+    struct sheaf__gradients g = {0};
+    rig_ok(sheaf__tape_gradients(
+               tape, x, &(struct sheaf__gradient_calls){.ready = note, .user = &order}, &g, &err),
+           &err);
     assert_int_equal(order.count, 3);
     assert_int_equal(order.pending, 2);
     for (size_t i = 0; i < 3; i++)
         assert_int_equal(order.seen[i], 2 - i);
-    EXPECT(g[0].value, SHEAF_FLOAT32, SHEAF_SHAPE(2, 2), 17, 37, 17, 37);
+    EXPECT(g.all[0].value, SHEAF_FLOAT32, SHEAF_SHAPE(2, 2), 17, 37, 17, 37);
     for (int i = 0; i < 3; i++)
         sheaf_variable_free(v[i]);
 }
 
-static sheaf_status refuse(const struct sheaf__gradient *all, size_t count, size_t i, void *user,
-                           sheaf_error *err)
+static sheaf_status refuse(const struct sheaf__gradients *g, size_t i, void *user, sheaf_error *err)
 {
-    (void)all, (void)count, (void)i, (void)user;
+    (void)g, (void)i, (void)user;
     return sheaf_error_set(err, SHEAF_ERR_ABORTED, "enough");
 }
 
@@ -205,10 +205,110 @@ static void stops_when_told(void **state)
     sheaf_variable *v = made("v", F32(SHEAF_SCALAR, 2));
     sheaf_tape *tape = sheaf_tape_start();
     sheaf_tensor *y = sheaf_square(sheaf_value(v));
-    struct sheaf__gradient *g = NULL;
-    size_t count = 0;
-    rig_fails(sheaf__tape_gradients(tape, y, refuse, NULL, &g, &count, &err), &err,
-              SHEAF_ERR_ABORTED, "enough");
+    struct sheaf__gradients g = {0};
+    rig_fails(
+        sheaf__tape_gradients(tape, y, &(struct sheaf__gradient_calls){.ready = refuse}, &g, &err),
+        &err, SHEAF_ERR_ABORTED, "enough");
+    sheaf_variable_free(v);
+}
+
+/* ---- gradients taken while they are computed ---- */
+
+enum { WIDE = 300, LONG = 700, ROWS = 24 };
+
+struct taker {
+    float *got[4];
+    _Atomic int64_t elements[4];
+    bool direct[4];
+};
+
+static sheaf_status take_all(const struct sheaf__gradients *g, void *user, sheaf_error *err)
+{
+    struct taker *t = user;
+    (void)err;
+    for (size_t i = 0; i < g->count; i++) {
+        t->direct[i] = g->all[i].direct;
+        g->all[i].take = g->all[i].direct && t->got[i];
+    }
+    return SHEAF_OK;
+}
+
+static void take(size_t i, const void *elements, size_t first, size_t count, void *user)
+{
+    struct taker *t = user;
+    memcpy(t->got[i] + first, elements, count * sizeof(float));
+    t->elements[i] += (int64_t)count;
+}
+
+/* Two layers, the second weight as it is or transposed; another weight is used twice. */
+static sheaf_tensor *two_layers(sheaf_variable *const *v, bool transposed)
+{
+    sheaf_tensor *x = sheaf_random_normal(SHEAF_FLOAT32, SHEAF_SHAPE(ROWS, LONG), 0, 1, 9);
+    sheaf_tensor *h = sheaf_relu(sheaf_matmul(x, sheaf_value(v[0])));
+    h = sheaf_matmul_ex(h, sheaf_value(v[1]), false, transposed);
+    h = sheaf_matmul(h, sheaf_value(v[2]));
+    return sheaf_sum(sheaf_square(sheaf_matmul(h, sheaf_value(v[2]))));
+}
+
+static void hands_elements_over(bool transposed)
+{
+    sheaf_error err = {0};
+    static float first[LONG * WIDE], second[WIDE * 8];
+    const sheaf_initializer normal = sheaf_init_normal(0, .1, 5);
+    sheaf_shape shape = transposed ? SHEAF_SHAPE(8, WIDE) : SHEAF_SHAPE(WIDE, 8);
+    sheaf_variable *v[] = {
+        sheaf_variable_init("a", SHEAF_FLOAT32, SHEAF_SHAPE(LONG, WIDE), normal, NULL),
+        sheaf_variable_init("b", SHEAF_FLOAT32, shape, normal, NULL),
+        sheaf_variable_init("c", SHEAF_FLOAT32, SHEAF_SHAPE(8, 8), normal, NULL),
+        sheaf_variable_init("d", SHEAF_FLOAT32, SHEAF_SHAPE(8, 8), normal, NULL),
+    };
+    struct taker t = {.got = {first, second, second, second}};
+    struct sheaf__gradients plain = {0}, g = {0};
+    sheaf_tape *tape = sheaf_tape_start();
+    rig_ok(sheaf__tape_gradients(tape, two_layers(v, transposed), NULL, &plain, &err), &err);
+    tape = sheaf_tape_start();
+    /* d is read, and used by a product that the target does not depend on. */
+    sheaf_matmul(sheaf_ones(SHEAF_FLOAT32, SHEAF_SHAPE(1, 8)), sheaf_value(v[3]));
+    const struct sheaf__gradient_calls calls = {.begin = take_all, .take = take, .user = &t};
+    rig_ok(sheaf__tape_gradients(tape, two_layers(v, transposed), &calls, &g, &err), &err);
+    assert_int_equal(g.count, 4);
+    assert_true(t.direct[0] && t.direct[1] && !t.direct[2] && t.direct[3]);
+    for (size_t i = 0; i < 2; i++) {
+        int64_t n = sheaf_tensor_elements(plain.all[i].value);
+        assert_true(g.all[i].take && !g.all[i].unused && !g.all[i].value);
+        assert_int_equal(t.elements[i], n);
+        const float *wanted = sheaf_tensor_data(plain.all[i].value);
+        for (int64_t k = 0; k < n; k++)
+            assert_true(fabsf(t.got[i][k] - wanted[k]) <= 1e-4f * (1 + fabsf(wanted[k])));
+    }
+    assert_non_null(g.all[2].value);
+    assert_true(g.all[3].unused && t.elements[3] == 0);
+    for (int i = 0; i < 4; i++)
+        sheaf_variable_free(v[i]);
+}
+
+static void hands_elements_over_while_computing(void **state)
+{
+    (void)state;
+    hands_elements_over(false);
+    hands_elements_over(true);
+}
+
+/* The value of a variable is the target itself: its gradient is more than the product's. */
+static void hands_nothing_over_for_a_target(void **state)
+{
+    (void)state;
+    sheaf_error err = {0};
+    sheaf_variable *v = made("v", F32(SHEAF_SHAPE(1, 1), 3));
+    struct taker t = {.got = {NULL}};
+    sheaf_tape *tape = sheaf_tape_start();
+    sheaf_tensor *value = sheaf_value(v);
+    sheaf_matmul(F32(SHEAF_SHAPE(1, 1), 2), value);
+    const struct sheaf__gradient_calls calls = {.begin = take_all, .take = take, .user = &t};
+    struct sheaf__gradients g = {0};
+    rig_ok(sheaf__tape_gradients(tape, value, &calls, &g, &err), &err);
+    assert_false(t.direct[0]);
+    EXPECT(g.all[0].value, SHEAF_FLOAT32, SHEAF_SHAPE(1, 1), 1);
     sheaf_variable_free(v);
 }
 
@@ -222,19 +322,19 @@ static void gives_rows_for_look_ups(void **state)
     sheaf_tensor *a = sheaf_embedding_lookup(table, I32(SHEAF_SHAPE(2), 3, 1));
     sheaf_tensor *b = sheaf_embedding_lookup(table, I64(SHEAF_SHAPE(1, 1), 3));
     sheaf_tensor *y = sheaf_add(sheaf_sum(sheaf_square(a)), sheaf_sum(b));
-    struct sheaf__gradient *g = NULL;
-    size_t count = 0;
-    rig_ok(sheaf__tape_gradients(tape, y, NULL, NULL, &g, &count, &err), &err);
-    assert_int_equal(count, 1);
-    assert_int_equal(g[0].value->layout, SHEAF__ROWS);
-    EXPECT(g[0].value->parts[SHEAF__INDICES], SHEAF_INT64, SHEAF_SHAPE(3), 3, 3, 1);
-    EXPECT(g[0].value->parts[SHEAF__VALUES], SHEAF_FLOAT32, SHEAF_SHAPE(3, 2), 1, 1, 12, 14, 4, 6);
-    EXPECT(sheaf__gradient_dense(g[0].value), SHEAF_FLOAT32, SHEAF_SHAPE(4, 2), 0, 0, 4, 6, 0, 0,
-           13, 15);
+    struct sheaf__gradients g = {0};
+    rig_ok(sheaf__tape_gradients(tape, y, NULL, &g, &err), &err);
+    assert_int_equal(g.count, 1);
+    assert_int_equal(g.all[0].value->layout, SHEAF__ROWS);
+    EXPECT(g.all[0].value->parts[SHEAF__INDICES], SHEAF_INT64, SHEAF_SHAPE(3), 3, 3, 1);
+    EXPECT(g.all[0].value->parts[SHEAF__VALUES], SHEAF_FLOAT32, SHEAF_SHAPE(3, 2), 1, 1, 12, 14, 4,
+           6);
+    EXPECT(sheaf__gradient_dense(g.all[0].value), SHEAF_FLOAT32, SHEAF_SHAPE(4, 2), 0, 0, 4, 6, 0,
+           0, 13, 15);
     /* Read as a whole as well, it is dense. */
     y = sheaf_add(y, sheaf_sum(sheaf_value(table)));
-    rig_ok(sheaf__tape_gradients(tape, y, NULL, NULL, &g, &count, &err), &err);
-    EXPECT(g[0].value, SHEAF_FLOAT32, SHEAF_SHAPE(4, 2), 1, 1, 5, 7, 1, 1, 14, 16);
+    rig_ok(sheaf__tape_gradients(tape, y, NULL, &g, &err), &err);
+    EXPECT(g.all[0].value, SHEAF_FLOAT32, SHEAF_SHAPE(4, 2), 1, 1, 5, 7, 1, 1, 14, 16);
     sheaf_variable_free(table);
 }
 
@@ -253,10 +353,9 @@ static void differentiates_look_ups_twice(void **state)
     sheaf_tensor *y = sheaf_sum(sheaf_mul(sheaf_square(rows), rows));
     sheaf_tensor *first = sheaf_tape_gradient(inner, y, t);
     EXPECT(first, SHEAF_FLOAT32, SHEAF_SHAPE(3, 1), 0, 0, 96);
-    struct sheaf__gradient *g = NULL;
-    size_t count = 0;
-    rig_ok(sheaf__tape_gradients(outer, first, NULL, NULL, &g, &count, &err), &err);
-    EXPECT(sheaf__gradient_dense(g[0].value), SHEAF_FLOAT32, SHEAF_SHAPE(3, 1), 0, 0, 48);
+    struct sheaf__gradients g = {0};
+    rig_ok(sheaf__tape_gradients(outer, first, NULL, &g, &err), &err);
+    EXPECT(sheaf__gradient_dense(g.all[0].value), SHEAF_FLOAT32, SHEAF_SHAPE(3, 1), 0, 0, 48);
     sheaf_variable_free(table);
 }
 
@@ -276,11 +375,12 @@ static void trains_a_line(void **state)
             sheaf_tape *tape = sheaf_tape_start();
             sheaf_tensor *y = sheaf_add(sheaf_matmul(x, sheaf_value(w)), sheaf_value(b));
             sheaf_tensor *loss = sheaf_mean(sheaf_square(sheaf_sub(y, z)));
-            struct sheaf__gradient *g = NULL;
-            size_t count = 0;
-            rig_ok(sheaf__tape_gradients(tape, loss, NULL, NULL, &g, &count, &err), &err);
-            for (size_t k = 0; k < count; k++)
-                rig_ok(sheaf_assign_sub(g[k].variable, sheaf_scale(g[k].value, .3, 0), &err), &err);
+            struct sheaf__gradients g = {0};
+            rig_ok(sheaf__tape_gradients(tape, loss, NULL, &g, &err), &err);
+            for (size_t k = 0; k < g.count; k++)
+                rig_ok(
+                    sheaf_assign_sub(g.all[k].variable, sheaf_scale(g.all[k].value, .3, 0), &err),
+                    &err);
         }
     EXPECT(sheaf_value(w), SHEAF_FLOAT64, SHEAF_SHAPE(2, 1), 2, -2);
     EXPECT(sheaf_value(b), SHEAF_FLOAT64, SHEAF_SHAPE(1), 1);
@@ -301,12 +401,11 @@ static void takes_an_empty_batch(void **state)
     sheaf_tensor *z = sheaf_relu(sheaf_add(sheaf_matmul(x, sheaf_value(w)), sheaf_value(b)));
     sheaf_tensor *losses =
         sheaf_sparse_softmax_cross_entropy(sheaf_zeros(SHEAF_INT64, SHEAF_SHAPE(0)), z);
-    struct sheaf__gradient *g = NULL;
-    size_t count = 0;
-    rig_ok(sheaf__tape_gradients(tape, sheaf_sum(losses), NULL, NULL, &g, &count, &err), &err);
-    assert_int_equal(count, 2);
-    EXPECT(g[0].value, SHEAF_FLOAT32, SHEAF_SHAPE(2, 3), 0, 0, 0, 0, 0, 0);
-    EXPECT(g[1].value, SHEAF_FLOAT32, SHEAF_SHAPE(3), 0, 0, 0);
+    struct sheaf__gradients g = {0};
+    rig_ok(sheaf__tape_gradients(tape, sheaf_sum(losses), NULL, &g, &err), &err);
+    assert_int_equal(g.count, 2);
+    EXPECT(g.all[0].value, SHEAF_FLOAT32, SHEAF_SHAPE(2, 3), 0, 0, 0, 0, 0, 0);
+    EXPECT(g.all[1].value, SHEAF_FLOAT32, SHEAF_SHAPE(3), 0, 0, 0);
     sheaf_variable_free(w);
     sheaf_variable_free(b);
 }
@@ -320,9 +419,8 @@ static sheaf_status take_gradients(sheaf_error *err)
         sheaf_tape *tape = sheaf_tape_start();
         sheaf_tensor *y = sheaf_relu(sheaf_matmul(F32(SHEAF_SHAPE(1, 2), 1, 1), sheaf_value(w)));
         y = sheaf_add(sheaf_sum(y), sheaf_sum(sheaf_embedding_lookup(w, I32(SHEAF_SHAPE(1), 1))));
-        struct sheaf__gradient *g = NULL;
-        size_t count = 0;
-        status = sheaf__tape_gradients(tape, y, NULL, NULL, &g, &count, err);
+        struct sheaf__gradients g = {0};
+        status = sheaf__tape_gradients(tape, y, NULL, &g, err);
     }
     sheaf_variable_free(w);
     return status;
@@ -354,6 +452,8 @@ int main(void)
         rig_test(lists_variables_in_the_order_of_creation),
         rig_test(tells_gradients_as_they_become_final),
         rig_test(stops_when_told),
+        rig_test(hands_elements_over_while_computing),
+        rig_test(hands_nothing_over_for_a_target),
         rig_test(gives_rows_for_look_ups),
         rig_test(differentiates_look_ups_twice),
         rig_test(trains_a_line),

@@ -48,6 +48,37 @@ static void writes_in_place_without_readers(void **state)
     sheaf_variable_free(v);
 }
 
+/* A look-up leaves no reader behind: an update of a large table needs no second one. */
+static void looks_up_without_holding_the_table(void **state)
+{
+    (void)state;
+    sheaf_variable *v = sheaf_variable_new("v", F32(SHEAF_SHAPE(2, 1), 1, 2), NULL);
+    sheaf_tensor *rows = sheaf_embedding_lookup(v, I32(SHEAF_SHAPE(1), 1));
+    const void *from = NULL;
+    float *to = sheaf__variable_update_begin(v, &from);
+    assert_ptr_equal(to, from);
+    to[1] = 9;
+    sheaf__variable_update_commit(v);
+    EXPECT(rows, SHEAF_FLOAT32, SHEAF_SHAPE(1, 1), 2);
+    expect_failed(sheaf_embedding_lookup(v, I32(SHEAF_SHAPE(1), 2)), "gather: id 2");
+    sheaf_variable_free(v);
+}
+
+/* An update that is given up leaves the value. */
+static void gives_updates_up(void **state)
+{
+    (void)state;
+    sheaf_variable *v = sheaf_variable_new("v", F32(SHEAF_SHAPE(1), 1), NULL);
+    sheaf_tensor *reader = sheaf_value(v);
+    const void *from = NULL;
+    float *to = sheaf__variable_update_begin(v, &from);
+    to[0] = 5;
+    sheaf__variable_update_abort(v);
+    EXPECT(sheaf_value(v), SHEAF_FLOAT32, SHEAF_SHAPE(1), 1);
+    EXPECT(reader, SHEAF_FLOAT32, SHEAF_SHAPE(1), 1);
+    sheaf_variable_free(v);
+}
+
 static void refuses_what_does_not_fit(void **state)
 {
     (void)state;
@@ -312,10 +343,12 @@ static void makes_any_part_alone(void **state)
             sheaf_shape shape = SHEAF_SHAPE(ROWS, COLUMNS);
             static _Alignas(8) uint8_t whole[8 * N], part[8 * N];
             size_t size = sheaf_dtype_size(dtypes[d]);
-            all[k].fill(whole, dtypes[d], shape, 0, N, all[k].seed, all[k].args);
+            const sheaf_initial_part all_of_it = {dtypes[d], shape, 0, N};
+            all[k].fill(whole, &all_of_it, all[k].seed, all[k].args);
             for (uint64_t first = 0; first < N; first += 13) {
                 uint64_t count = N - first < 301 ? N - first : 301;
-                all[k].fill(part, dtypes[d], shape, first, count, all[k].seed, all[k].args);
+                const sheaf_initial_part some = {dtypes[d], shape, first, count};
+                all[k].fill(part, &some, all[k].seed, all[k].args);
                 assert_memory_equal(part, whole + first * size, count * size);
             }
         }
@@ -411,6 +444,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         rig_test(reads_snapshots),
         rig_test(writes_in_place_without_readers),
+        rig_test(looks_up_without_holding_the_table),
+        rig_test(gives_updates_up),
         rig_test(refuses_what_does_not_fit),
         rig_test(latches_bad_creation),
         rig_test(describes_itself),
