@@ -18,9 +18,9 @@ enum { CHUNK = 32768, ROW_CHUNK = 4096 };
 struct job {
     const struct sheaf__hyper *hyper;
     struct sheaf__update update;
-    const void *gradient;           /* dense */
-    const struct sheaf__rows *rows; /* or rows */
-    size_t size;                    /* elements, or rows of the variable */
+    const void *gradient;                /* dense */
+    const struct sheaf__rule_rows *rows; /* or rows */
+    size_t size;                         /* elements, or rows of the variable */
 };
 
 static void update_chunk(size_t i, void *user)
@@ -66,25 +66,25 @@ sheaf_status sheaf__update_check(const sheaf_variable *v, const sheaf_tensor *gr
 
 /* The rows of a gradient as the rules take them, repeated ones summed. */
 static sheaf_status merge_rows(const sheaf_variable *v, const struct sheaf__hyper *h,
-                               sheaf_tensor *gradient, struct sheaf__rows_merged *merged,
+                               sheaf_tensor *gradient, struct sheaf__rule_merged *merged,
                                sheaf_error *err)
 {
     sheaf_tensor *ids = sheaf_cast(gradient->parts[SHEAF__INDICES], SHEAF_INT64);
     sheaf_tensor *values = gradient->parts[SHEAF__VALUES];
     SHEAF__TRY(sheaf_tensor_status(ids, err));
     const int64_t rows = v->shape.dims[0];
-    const struct sheaf__rows all = {.ids = sheaf_tensor_data(ids),
-                                    .values = sheaf_tensor_data(values),
-                                    .count = (size_t)sheaf_tensor_elements(ids),
-                                    .width = rows ? sheaf_shape_elements(v->shape) / rows : 0,
-                                    .rows = rows};
-    return sheaf__rows_merge(h, v->dtype, &all, merged, err);
+    const struct sheaf__rule_rows all = {.ids = sheaf_tensor_data(ids),
+                                         .values = sheaf_tensor_data(values),
+                                         .count = (size_t)sheaf_tensor_elements(ids),
+                                         .width = rows ? sheaf_shape_elements(v->shape) / rows : 0,
+                                         .rows = rows};
+    return sheaf__rule_merge(h, v->dtype, &all, merged, err);
 }
 
 static sheaf_status update_one(sheaf_variable *v, const struct sheaf__hyper *h,
                                sheaf_tensor *gradient, sheaf_error *err)
 {
-    struct sheaf__rows_merged merged = {0};
+    struct sheaf__rule_merged merged = {0};
     struct sheaf__rule_slot slots[SHEAF__RULE_SLOTS];
     struct job j = {.hyper = h, .update = {.dtype = v->dtype}};
     SHEAF__TRY(sheaf__update_check(v, gradient, err));
@@ -109,7 +109,7 @@ static sheaf_status update_one(sheaf_variable *v, const struct sheaf__hyper *h,
         run_job(&j);
         sheaf__variable_update_commit(v);
     }
-    sheaf__rows_merged_free(&merged);
+    sheaf__rule_merged_free(&merged);
     return j.update.to ? SHEAF_OK : sheaf__no_memory(err, "an update");
 }
 

@@ -80,7 +80,7 @@ void sheaf__rule_apply(const struct sheaf__hyper *h, const struct sheaf__update 
 
 /* A gradient of rows: `values` are `count` rows of `width` elements, which belong to the rows `ids`
  * of a variable of `rows` rows. */
-struct sheaf__rows {
+struct sheaf__rule_rows {
     const int64_t *ids;
     const void *values;
     const void *squares; /* sum of the squares of repeated rows; NULL: square of their sum */
@@ -91,15 +91,15 @@ struct sheaf__rows {
 
 /* Rows made unique: ids ascending, values (and squares, if `h` wants them) of repeated rows summed
  * in order. */
-struct sheaf__rows_merged {
-    struct sheaf__rows rows; /* what to apply; may be the input itself if that was in order */
+struct sheaf__rule_merged {
+    struct sheaf__rule_rows rows; /* what to apply; may be the input itself if that was in order */
     void *memory;
 };
 /* SHEAF_ERR_INVALID_ARGUMENT: an id outside 0..rows-1 (names it and its place). */
-sheaf_status sheaf__rows_merge(const struct sheaf__hyper *h, sheaf_dtype dtype,
-                               const struct sheaf__rows *rows, struct sheaf__rows_merged *merged,
-                               sheaf_error *err);
-void sheaf__rows_merged_free(struct sheaf__rows_merged *merged);
+sheaf_status sheaf__rule_merge(const struct sheaf__hyper *h, sheaf_dtype dtype,
+                               const struct sheaf__rule_rows *rows,
+                               struct sheaf__rule_merged *merged, sheaf_error *err);
+void sheaf__rule_merged_free(struct sheaf__rule_merged *merged);
 
 /* Applies merged rows to the variable's rows [begin, end). What becomes of rows without a gradient
  * is the family's matter (R12.4): v1 and legacy move all rows with Adam, legacy decays the slots of
@@ -107,7 +107,7 @@ void sheaf__rows_merged_free(struct sheaf__rows_merged *merged);
  * is set; else they stay as they are. If `to` is other memory than `from`, rows that stay are
  * copied. */
 void sheaf__rule_apply_rows(const struct sheaf__hyper *h, const struct sheaf__update *u,
-                            const struct sheaf__rows *merged, int64_t begin, int64_t end);
+                            const struct sheaf__rule_rows *merged, int64_t begin, int64_t end);
 /* True if rows without a gradient may change. */
 bool sheaf__rule_moves_all(const struct sheaf__hyper *h);
 

@@ -264,7 +264,7 @@ struct apply {
     const struct sheaf__hyper *hyper;
     struct sheaf__update update;
     const void *gradient;
-    const struct sheaf__rows *rows;
+    const struct sheaf__rule_rows *rows;
     size_t size;
 };
 
@@ -331,16 +331,16 @@ static sheaf_status apply_rows(struct sheaf__ps_variable *v, const struct sheaf_
     if (u->count > u->bytes / sizeof(int64_t) || u->bytes != u->count * (sizeof(int64_t) + width) ||
         v->first_row != 0)
         return sheaf__ps_malformed("the size of rows", err);
-    const struct sheaf__rows all = {.ids = data,
-                                    .values = (const char *)data + u->count * sizeof(int64_t),
-                                    .count = u->count,
-                                    .width = (int64_t)(width / sheaf_dtype_size(v->dtype)),
-                                    .rows = rows};
-    struct sheaf__rows_merged merged = {0};
-    SHEAF__TRY(sheaf__rows_merge(h, v->dtype, &all, &merged, err));
+    const struct sheaf__rule_rows all = {.ids = data,
+                                         .values = (const char *)data + u->count * sizeof(int64_t),
+                                         .count = u->count,
+                                         .width = (int64_t)(width / sheaf_dtype_size(v->dtype)),
+                                         .rows = rows};
+    struct sheaf__rule_merged merged = {0};
+    SHEAF__TRY(sheaf__rule_merge(h, v->dtype, &all, &merged, err));
     struct apply a = {.hyper = h, .rows = &merged.rows, .size = (size_t)rows};
     sheaf_status status = apply_rule(v, &a, err);
-    sheaf__rows_merged_free(&merged);
+    sheaf__rule_merged_free(&merged);
     return status;
 }
 

@@ -229,14 +229,14 @@ static void follow_sparse(const json_t *root, const json_t *c, sheaf_optimizer *
         json_array_foreach(json_object_get(step, "indices"), i, id) ids[i] = json_integer_value(id);
         size_t count = numbers(json_object_get(step, "values"), values[0]);
         clip(o, values, &count, 1);
-        struct sheaf__rows rows = {
+        struct sheaf__rule_rows rows = {
             .ids = ids, .values = values[0], .count = i, .width = 2, .rows = 5};
-        struct sheaf__rows_merged merged;
-        rig_ok(sheaf__rows_merge(&h, SHEAF_FLOAT32, &rows, &merged, &err), &err);
+        struct sheaf__rule_merged merged;
+        rig_ok(sheaf__rule_merge(&h, SHEAF_FLOAT32, &rows, &merged, &err), &err);
         int64_t cut = split ? 2 : 5;
         sheaf__rule_apply_rows(&h, &run.update, &merged.rows, 0, cut);
         sheaf__rule_apply_rows(&h, &run.update, &merged.rows, cut, 5);
-        sheaf__rows_merged_free(&merged);
+        sheaf__rule_merged_free(&merged);
         compare(run.value, json_array_get(json_object_get(c, "after_each_step"), t), "e",
                 describe(c));
     }
@@ -286,13 +286,13 @@ static void t12_3_repeated_rows(void **state)
         struct sheaf__hyper h = sheaf__optimizer_hyper(o, 1);
         float value[3] = {1, 2, 3}, sum[3] = {0.1f, 0.1f, 0.1f};
         struct sheaf__update u = {SHEAF_FLOAT32, value, value, {sum}};
-        struct sheaf__rows rows = {
+        struct sheaf__rule_rows rows = {
             .ids = (int64_t[]){0, 0}, .values = (float[]){1, 1}, .count = 2, .width = 1, .rows = 3};
-        struct sheaf__rows_merged merged;
+        struct sheaf__rule_merged merged;
         sheaf_error err = {0};
-        rig_ok(sheaf__rows_merge(&h, SHEAF_FLOAT32, &rows, &merged, &err), &err);
+        rig_ok(sheaf__rule_merge(&h, SHEAF_FLOAT32, &rows, &merged, &err), &err);
         sheaf__rule_apply_rows(&h, &u, &merged.rows, 0, 3);
-        sheaf__rows_merged_free(&merged);
+        sheaf__rule_merged_free(&merged);
         assert_true(fabsf(sum[0] - cases[i].sum) < 1e-6f);
         assert_true(sum[1] == 0.1f && value[1] == 2);
         sheaf_optimizer_free(o);
@@ -316,7 +316,7 @@ static void rows_without_a_gradient(void **state)
         float from[4] = {1, 2, 3, 4}, to[4] = {9, 9, 9, 9};
         float m[4] = {1, 1, 1, 1}, v[4] = {1, 1, 1, 1};
         struct sheaf__update u = {SHEAF_FLOAT32, from, to, {m, v}};
-        struct sheaf__rows rows = {
+        struct sheaf__rule_rows rows = {
             .ids = (int64_t[]){2}, .values = (float[]){1}, .count = 1, .width = 1, .rows = 4};
         sheaf__rule_apply_rows(&h, &u, &rows, 0, 4);
         assert_true(to[2] != 3);
@@ -486,31 +486,31 @@ static void rows_merge_in_order(void **state)
         }
     }
     struct sheaf__hyper h = {.rule = SHEAF__RULE_SGD};
-    struct sheaf__rows rows = {
+    struct sheaf__rule_rows rows = {
         .ids = ids, .values = values, .count = COUNT, .width = WIDTH, .rows = ROWS};
-    struct sheaf__rows_merged merged;
-    rig_ok(sheaf__rows_merge(&h, SHEAF_FLOAT32, &rows, &merged, &err), &err);
+    struct sheaf__rule_merged merged;
+    rig_ok(sheaf__rule_merge(&h, SHEAF_FLOAT32, &rows, &merged, &err), &err);
     for (size_t i = 0; i < merged.rows.count; i++) {
         assert_true(i == 0 || merged.rows.ids[i] > merged.rows.ids[i - 1]);
         assert_memory_equal((const float *)merged.rows.values + i * WIDTH, want[merged.rows.ids[i]],
                             sizeof(want[0]));
     }
-    sheaf__rows_merged_free(&merged);
+    sheaf__rule_merged_free(&merged);
     ids[4321] = ROWS;
-    rig_fails(sheaf__rows_merge(&h, SHEAF_FLOAT32, &rows, &merged, &err), &err,
+    rig_fails(sheaf__rule_merge(&h, SHEAF_FLOAT32, &rows, &merged, &err), &err,
               SHEAF_ERR_INVALID_ARGUMENT,
               "row 700, number 4321 of the gradient, is outside of the 700 rows");
     ids[4321] = -1;
-    rig_fails(sheaf__rows_merge(&h, SHEAF_FLOAT32, &rows, &merged, &err), &err,
+    rig_fails(sheaf__rule_merge(&h, SHEAF_FLOAT32, &rows, &merged, &err), &err,
               SHEAF_ERR_INVALID_ARGUMENT, "row -1");
     /* Rows that are in order already are not copied; no rows at all are fine. */
-    rows = (struct sheaf__rows){
+    rows = (struct sheaf__rule_rows){
         .ids = (int64_t[]){1, 5}, .values = values, .count = 2, .width = WIDTH, .rows = ROWS};
-    rig_ok(sheaf__rows_merge(&h, SHEAF_FLOAT32, &rows, &merged, &err), &err);
+    rig_ok(sheaf__rule_merge(&h, SHEAF_FLOAT32, &rows, &merged, &err), &err);
     assert_ptr_equal(merged.rows.values, values);
-    sheaf__rows_merged_free(&merged);
+    sheaf__rule_merged_free(&merged);
     rows.count = 0;
-    rig_ok(sheaf__rows_merge(&h, SHEAF_FLOAT32, &rows, &merged, &err), &err);
+    rig_ok(sheaf__rule_merge(&h, SHEAF_FLOAT32, &rows, &merged, &err), &err);
     assert_int_equal(merged.rows.count, 0);
 }
 
@@ -518,15 +518,15 @@ static sheaf_status merge_some(void *user, sheaf_error *err)
 {
     (void)user;
     struct sheaf__hyper h = {.flags = SHEAF__HYPER_KERAS3_SPARSE};
-    struct sheaf__rows rows = {.ids = (int64_t[]){3, 1, 3},
-                               .values = (float[]){1, 2, 3},
-                               .count = 3,
-                               .width = 1,
-                               .rows = 4};
-    struct sheaf__rows_merged merged;
-    sheaf_status status = sheaf__rows_merge(&h, SHEAF_FLOAT32, &rows, &merged, err);
+    struct sheaf__rule_rows rows = {.ids = (int64_t[]){3, 1, 3},
+                                    .values = (float[]){1, 2, 3},
+                                    .count = 3,
+                                    .width = 1,
+                                    .rows = 4};
+    struct sheaf__rule_merged merged;
+    sheaf_status status = sheaf__rule_merge(&h, SHEAF_FLOAT32, &rows, &merged, err);
     if (status >= 0)
-        sheaf__rows_merged_free(&merged);
+        sheaf__rule_merged_free(&merged);
     return status;
 }
 

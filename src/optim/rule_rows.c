@@ -18,7 +18,8 @@ struct place {
     size_t at; /* its row in the input */
 };
 
-static sheaf_status check_ids(const struct sheaf__rows *rows, bool *ascending, sheaf_error *err)
+static sheaf_status check_ids(const struct sheaf__rule_rows *rows, bool *ascending,
+                              sheaf_error *err)
 {
     *ascending = true;
     for (size_t i = 0; i < rows->count; i++) {
@@ -89,7 +90,7 @@ static bool allocate(struct memory *m, size_t count, size_t row_bytes, bool squa
 
 /* Sums rows of equal ids in the order in which they came. Returns how many rows there are then. */
 static size_t sum_rows(struct memory *m, const struct place *places, sheaf_dtype dtype,
-                       const struct sheaf__rows *rows)
+                       const struct sheaf__rule_rows *rows)
 {
     const struct sheaf__kernels *kernels = sheaf__kernels();
     size_t width = (size_t)rows->width, bytes = width * sheaf_dtype_size(dtype), n = 0;
@@ -113,14 +114,14 @@ static size_t sum_rows(struct memory *m, const struct place *places, sheaf_dtype
     return n;
 }
 
-sheaf_status sheaf__rows_merge(const struct sheaf__hyper *h, sheaf_dtype dtype,
-                               const struct sheaf__rows *rows, struct sheaf__rows_merged *merged,
-                               sheaf_error *err)
+sheaf_status sheaf__rule_merge(const struct sheaf__hyper *h, sheaf_dtype dtype,
+                               const struct sheaf__rule_rows *rows,
+                               struct sheaf__rule_merged *merged, sheaf_error *err)
 {
     bool ascending;
     SHEAF__TRY(check_ids(rows, &ascending, err));
     if (ascending) { /* a single row's squares are the squares of its sum */
-        *merged = (struct sheaf__rows_merged){.rows = *rows};
+        *merged = (struct sheaf__rule_merged){.rows = *rows};
         return SHEAF_OK;
     }
     struct memory m;
@@ -135,7 +136,7 @@ sheaf_status sheaf__rows_merge(const struct sheaf__hyper *h, sheaf_dtype dtype,
     for (size_t i = 0; i < rows->count; i++)
         m.places[i] = (struct place){rows->ids[i], i};
     struct place *sorted = sort(m.places, m.other, rows->count, rows->rows - 1);
-    *merged = (struct sheaf__rows_merged){.rows = *rows, .memory = result};
+    *merged = (struct sheaf__rule_merged){.rows = *rows, .memory = result};
     merged->rows.count = sum_rows(&m, sorted, dtype, rows);
     merged->rows.ids = m.ids;
     merged->rows.values = m.values;
@@ -144,10 +145,10 @@ sheaf_status sheaf__rows_merge(const struct sheaf__hyper *h, sheaf_dtype dtype,
     return SHEAF_OK;
 }
 
-void sheaf__rows_merged_free(struct sheaf__rows_merged *merged)
+void sheaf__rule_merged_free(struct sheaf__rule_merged *merged)
 {
     sheaf__free(merged->memory);
-    *merged = (struct sheaf__rows_merged){0};
+    *merged = (struct sheaf__rule_merged){0};
 }
 
 bool sheaf__rule_moves_all(const struct sheaf__hyper *h)
@@ -175,7 +176,7 @@ static void skip(const struct sheaf__rule_run *run, bool moves_all, size_t first
 }
 
 /* The first of the ascending ids that is not below `row`. */
-static size_t first_from(const struct sheaf__rows *merged, int64_t row)
+static size_t first_from(const struct sheaf__rule_rows *merged, int64_t row)
 {
     size_t low = 0, high = merged->count;
     while (low < high) {
@@ -189,7 +190,7 @@ static size_t first_from(const struct sheaf__rows *merged, int64_t row)
 }
 
 void sheaf__rule_apply_rows(const struct sheaf__hyper *h, const struct sheaf__update *u,
-                            const struct sheaf__rows *merged, int64_t begin, int64_t end)
+                            const struct sheaf__rule_rows *merged, int64_t begin, int64_t end)
 {
     struct sheaf__rule_run run;
     sheaf__rule_run_init(&run, h, u);
