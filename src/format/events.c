@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "format/record.h"
 #include "format/wire.h"
 
@@ -54,7 +55,7 @@ static sheaf_status open_file(sheaf_event_writer *w, const char *directory, int6
 {
     char host[256] = "";
     if (gethostname(host, sizeof(host) - 1) != 0 || !*host)
-        strcpy(host, "localhost");
+        sheaf__str_copy(host, sizeof(host), "localhost");
     sheaf_status status = SHEAF_ERR_ALREADY_EXISTS;
     /* A process in another container may have this host's name and our number. */
     for (int i = 0; i < ATTEMPTS && status == SHEAF_ERR_ALREADY_EXISTS; i++) {
