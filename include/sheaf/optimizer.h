@@ -18,7 +18,8 @@ typedef struct sheaf_schedule sheaf_schedule;
 
 /** Which of TensorFlow's three families of formulas and defaults to follow (12.2). */
 typedef enum sheaf_optimizer_family {
-    /** tf.keras of 2.16 and later; repeated rows of a sparse gradient are summed first (R12.4) */
+    /** tf.keras of 2.16 and later, but repeated rows of a sparse gradient are summed first and rows without one stay as
+     *  they are, unless keras3_sparse is set (R12.4) */
     SHEAF_OPTIMIZER_KERAS3 = 0,
     SHEAF_OPTIMIZER_LEGACY = 1, /**< tf-keras' legacy classes */
     SHEAF_OPTIMIZER_V1 = 2      /**< tf.compat.v1.train */
