@@ -74,6 +74,14 @@ static sheaf_tensor *mirrored_read(sheaf_variable *v)
     return read_copy(c, own < 0 ? 0 : own);
 }
 
+static sheaf_tensor *mirrored_lookup(sheaf_variable *v, sheaf_tensor *ids)
+{
+    struct sheaf__copies *c = (struct sheaf__copies *)v;
+    const int own = own_copy(c);
+    sheaf_variable *copy = c->of[own < 0 ? 0 : own];
+    return copy->cls->lookup(copy, ids);
+}
+
 /* What a replica brings to an aggregated write. */
 struct written {
     sheaf_tensor *value;
@@ -119,6 +127,7 @@ static sheaf_status mirrored_assign(sheaf_variable *v, enum sheaf__assign_op op,
 static const struct sheaf__variable_class mirrored_class = {
     .container = "MirroredVariable",
     .read = mirrored_read,
+    .lookup = mirrored_lookup,
     .assign = mirrored_assign,
     .copies = copies_count,
     .copy = copies_copy,
