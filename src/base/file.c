@@ -244,6 +244,13 @@ static void destroy_map(void *object)
 
 static const struct sheaf__class map_class = {.name = "file map", .destroy = destroy_map};
 
+bool sheaf__map_holds(const struct sheaf__object *object, const void *address)
+{
+    const struct sheaf__map *map = (const void *)object;
+    return object->cls == &map_class && (const uint8_t *)address >= map->data &&
+           (const uint8_t *)address < map->data + map->size;
+}
+
 /* Reads all of a file whose size is known; a file that shrank meanwhile is an error. */
 static sheaf_status read_whole(struct sheaf__file *file, void *data, size_t size, sheaf_error *err)
 {

@@ -61,6 +61,8 @@ struct sheaf__map {
     const char *path;
 };
 sheaf_status sheaf__file_map(const char *path, struct sheaf__map **map, sheaf_error *err);
+/* Whether a counted object is a mapped file, and the address lies in it. */
+bool sheaf__map_holds(const struct sheaf__object *object, const void *address);
 /* Reads a whole file of at most `limit` bytes with a zero after it; freed with sheaf__free(). */
 sheaf_status sheaf__file_read_all(const char *path, size_t limit, char **data, size_t *size,
                                   sheaf_error *err);

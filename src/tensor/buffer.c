@@ -129,3 +129,13 @@ sheaf_status sheaf__buffer_keep_like(struct sheaf__buffer *buffer, const struct 
             SHEAF__TRY(sheaf__buffer_keep(buffer, o->items[i], err));
     return SHEAF_OK;
 }
+
+void *sheaf__buffer_find(const struct sheaf__buffer *buffer,
+                         bool (*match)(void *object, const void *user), const void *user)
+{
+    for (const struct sheaf__owners *o = buffer->owners; o; o = o->next)
+        for (size_t i = 0; i < o->count; i++)
+            if (match(o->items[i], user))
+                return o->items[i];
+    return NULL;
+}

@@ -66,6 +66,21 @@ static int64_t file_size(const char *path)
     return (int64_t)info.size;
 }
 
+/* Bytes of the first `n` records. */
+static int64_t file_size_before(const char *path, int n)
+{
+    sheaf_record_reader *r;
+    sheaf_error err = {0};
+    sheaf_bytes record;
+    uint64_t offset = 0;
+    rig_ok(sheaf_record_reader_open(path, SHEAF_COMPRESSION_AUTO, &r, &err), &err);
+    for (int i = 0; i < n; i++)
+        rig_ok(sheaf_record_reader_next(r, &record, &err), &err);
+    sheaf_record_reader_position(r, &offset);
+    sheaf_record_reader_free(r);
+    return (int64_t)offset;
+}
+
 /* T29: a flipped byte in the data of record 2 of the second file. The message says which file,
  * record, offset and checksum; all other records arrive. */
 static void test_corrupt_record(void **state)
@@ -166,6 +181,9 @@ static void test_wrong_feature(void **state)
               "stage 3 (parse_example): ");
     assert_non_null(strstr(err.message, "\"x\""));
     assert_non_null(strstr(err.message, "int64"));
+    assert_string_equal(err.file, path);
+    assert_int_equal(err.record, 3);
+    assert_int_equal(err.offset, file_size_before(path, 3));
     sheaf_iterator_free(it);
     sheaf_dataset_free(d);
 }
