@@ -45,6 +45,12 @@ SHEAF_API sheaf_tensor *sheaf_matmul(sheaf_tensor *a, sheaf_tensor *b);
 SHEAF_API sheaf_tensor *sheaf_matmul_ex(sheaf_tensor *a, sheaf_tensor *b, bool transpose_a,
                                         bool transpose_b);
 
+/** What follows a dense layer's sum. */
+typedef enum sheaf_activation { SHEAF_ACTIVATION_NONE = 0, SHEAF_ACTIVATION_RELU = 1 } sheaf_activation;
+/** A dense layer: activation(x (m, k) · weights (k, n) + bias (n)) in one pass over the result. */
+SHEAF_API sheaf_tensor *sheaf_dense(sheaf_tensor *x, sheaf_tensor *weights, sheaf_tensor *bias,
+                                    sheaf_activation activation);
+
 /* Shapes. */
 /** One size may be -1: it is computed. A view where the layout allows. */
 SHEAF_API sheaf_tensor *sheaf_reshape(sheaf_tensor *t, sheaf_shape shape);

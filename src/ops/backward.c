@@ -41,7 +41,7 @@ static sheaf_tensor *join(sheaf_tensor *a, sheaf_tensor *b, int axis)
 static sheaf_tensor *sum(sheaf_tensor *a, sheaf_tensor *b)
 {
     if (a->layout != SHEAF__ROWS || b->layout != SHEAF__ROWS)
-        return sheaf_add(sheaf__gradient_dense(a), sheaf__gradient_dense(b));
+        return sheaf_add(sheaf__tape_dense(a), sheaf__tape_dense(b));
     sheaf_tensor *ids = join(a->parts[SHEAF__INDICES], b->parts[SHEAF__INDICES], 0);
     sheaf_tensor *values = join(a->parts[SHEAF__VALUES], b->parts[SHEAF__VALUES], 0);
     sheaf_tensor *failed = sheaf__tensor_first_failed((sheaf_tensor *[]){ids, values}, 2);
@@ -75,6 +75,14 @@ static void lookup_gradient(const struct walk *w, const struct sheaf__tape_node 
     dx[0] = sheaf__gather_rows(dy, in[1].tensor, table, w->watched);
 }
 
+/* Products hand over the gradients of their two matrices. */
+enum { SINKS = 3 };
+
+static bool is_product(const struct sheaf__tape_node *n)
+{
+    return n->op == sheaf__op(SHEAF__OP_MATMUL) || n->op == sheaf__op(SHEAF__OP_DENSE);
+}
+
 static void take(const struct sheaf__sink *sink, const void *elements, size_t first, size_t count)
 {
     const struct sheaf__gradient_calls *calls = sink->user;
@@ -83,15 +91,15 @@ static void take(const struct sheaf__sink *sink, const void *elements, size_t fi
 
 /* Whose gradient a node may hand out in pieces: sinks by input, NULL where there is none. */
 static bool find_sinks(const struct walk *w, const struct sheaf__tape_node *n,
-                       struct sheaf__sink sinks[2], const struct sheaf__sink *by_input[2])
+                       struct sheaf__sink sinks[SINKS], const struct sheaf__sink *by_input[SINKS])
 {
     const struct sheaf__tape_input *in = sheaf__tape_inputs(w->tape, n);
     bool found = false;
-    if (n->op != sheaf__op(SHEAF__OP_MATMUL) || !w->result.all)
+    if (!is_product(n) || !w->result.all)
         return false;
+    memset(by_input, 0, SINKS * sizeof(*by_input));
     for (int i = 0; i < 2; i++) {
         int32_t number = in[i].slot < 0 ? -1 : w->number[in[i].slot];
-        by_input[i] = NULL;
         if (number < 0 || !w->result.all[number].take)
             continue;
         sinks[i] = (struct sheaf__sink){take, (void *)(uintptr_t)w->calls, (size_t)number};
@@ -118,12 +126,12 @@ static sheaf_status step(struct walk *w, const struct sheaf__tape_node *n, sheaf
         ins[i] = in[i].tensor;
         wanted[i] = in[i].slot >= 0 && w->wanted[in[i].slot];
     }
-    sheaf_tensor *dy = sheaf__gradient_dense(w->gradients[n->out_slot]);
+    sheaf_tensor *dy = sheaf__tape_dense(w->gradients[n->out_slot]);
     if (!sheaf__tensor_ok(dy))
         return sheaf_tensor_status(dy, err);
     if (n->op) {
-        struct sheaf__sink sinks[2];
-        const struct sheaf__sink *by_input[2];
+        struct sheaf__sink sinks[SINKS];
+        const struct sheaf__sink *by_input[SINKS];
         const struct sheaf__grad g = {.op = n->op,
                                       .in = ins,
                                       .count = n->inputs,
@@ -288,14 +296,16 @@ static sheaf_status run(struct walk *w, sheaf_tensor *target, sheaf_error *err)
 
 /* ---- gradients of variables ---- */
 
-/* One dense product that nobody else differentiates is all of its gradient. */
-static bool is_direct(const struct walk *w, const struct sheaf__tape_slot *s,
-                      const sheaf_tensor *target)
+/* One dense product that nobody else differentiates is all of the gradient of slot `i`. */
+static bool is_direct(const struct walk *w, int32_t i, const sheaf_tensor *target)
 {
-    int32_t slot = sheaf__tape_find(w->tape, target);
-    return s->uses == 1 && (slot < 0 || sheaf__tape_slot(w->tape, slot) != s) && !w->watched &&
-           !sheaf__plan_tracing() &&
-           sheaf__tape_node(w->tape, s->first_user)->op == sheaf__op(SHEAF__OP_MATMUL);
+    const struct sheaf__tape_slot *s = sheaf__tape_slot(w->tape, i);
+    if (s->uses != 1 || w->watched || sheaf__plan_tracing() ||
+        sheaf__tape_find(w->tape, target) == i)
+        return false;
+    const struct sheaf__tape_node *n = sheaf__tape_node(w->tape, s->first_user);
+    const struct sheaf__tape_input *in = sheaf__tape_inputs(w->tape, n);
+    return is_product(n) && (in[0].slot == i || in[1].slot == i);
 }
 
 /* Trainable variables in the order of their creation. */
@@ -313,8 +323,8 @@ static sheaf_status list_variables(struct walk *w, const sheaf_tensor *target, s
         size_t at = count++;
         for (; at > 0 && all[at - 1].variable->order > s->variable->order; at--)
             all[at] = all[at - 1];
-        all[at] =
-            (struct sheaf__gradient){.variable = s->variable, .direct = is_direct(w, s, target)};
+        all[at] = (struct sheaf__gradient){.variable = s->variable,
+                                           .direct = is_direct(w, (int32_t)i, target)};
         w->wanted[i] = w->asked[i] = true;
     }
     for (size_t i = 0; i < count; i++)
@@ -364,5 +374,5 @@ sheaf_tensor *sheaf_tape_gradient(sheaf_tape *tape, sheaf_tensor *target, sheaf_
     end(&w);
     if (status < 0)
         return sheaf__tensor_give(NULL, &err);
-    return result ? sheaf__gradient_dense(result) : sheaf_zeros(source->dtype, source->shape);
+    return result ? sheaf__tape_dense(result) : sheaf_zeros(source->dtype, source->shape);
 }

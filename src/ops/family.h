@@ -52,6 +52,9 @@ SHEAF__GRADIENT(tanh_grad);
 SHEAF__INFER(matmul);
 SHEAF__COMPUTE(matmul);
 SHEAF__GRADIENT(matmul);
+SHEAF__INFER(dense);
+SHEAF__COMPUTE(dense);
+SHEAF__GRADIENT(dense);
 
 /* layout.c */
 SHEAF__INFER(reshape);

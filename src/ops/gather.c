@@ -158,7 +158,7 @@ void sheaf__gradient_scatter(const struct sheaf__grad *g)
         g->dx[0] = sheaf_reshape(sheaf_gather(g->dy, g->in[1]), g->in[0]->shape);
 }
 
-sheaf_tensor *sheaf__gradient_dense(sheaf_tensor *t)
+sheaf_tensor *sheaf__tape_dense(sheaf_tensor *t)
 {
     if (!sheaf__tensor_ok(t) || t->layout != SHEAF__ROWS)
         return t;

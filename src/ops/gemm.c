@@ -4,6 +4,9 @@
 #include "base/config.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "ops/vector.h"
+#include "tensor/half.h"
+#include "tensor/kernel.h"
 
 struct pieces {
     const struct sheaf__gemm *whole;
@@ -31,6 +34,36 @@ static void compute(const struct pieces *p, const struct sheaf__gemm *g)
         sheaf__reference_gemm(g);
 }
 
+static void relu_row(const struct sheaf__gemm *g, void *row)
+{
+    size_t n = (size_t)g->n;
+    if (g->dtype == SHEAF_FLOAT32) {
+        sheaf__vector()->relu(row, row, n);
+    } else if (g->dtype == SHEAF_FLOAT64) {
+        double *x = row;
+        for (size_t i = 0; i < n; i++)
+            x[i] = x[i] < 0 ? 0 : x[i];
+    } else {
+        uint16_t *x = row; /* the sign of a bfloat16 is its highest bit; NaN stays */
+        for (size_t i = 0; i < n; i++)
+            x[i] = sheaf__bfloat16_to_float(x[i]) < 0 ? 0 : x[i];
+    }
+}
+
+/* What follows the product, row by row while it is in the cache. */
+static void finish(const struct sheaf__gemm *g)
+{
+    sheaf__kernel_binary add = sheaf__kernels()->add[g->dtype];
+    int64_t size = (int64_t)sheaf_dtype_size(g->dtype);
+    for (int64_t i = 0; i < g->m && (g->bias || g->relu); i++) {
+        void *row = (uint8_t *)g->c + i * g->ldc * size;
+        if (g->bias)
+            add(row, row, g->bias, (size_t)g->n);
+        if (g->relu)
+            relu_row(g, row);
+    }
+}
+
 /* A part of the product: rows and columns of C from (row, column) on. */
 static struct sheaf__gemm part(const struct sheaf__gemm *w, int64_t row, int64_t column)
 {
@@ -38,6 +71,8 @@ static struct sheaf__gemm part(const struct sheaf__gemm *w, int64_t row, int64_t
     struct sheaf__gemm g = *w;
     g.a = (const uint8_t *)w->a + size * (w->transpose_a ? row : row * w->lda);
     g.b = (const uint8_t *)w->b + size * (w->transpose_b ? column * w->ldb : column);
+    if (w->bias)
+        g.bias = (const uint8_t *)w->bias + size * column;
     if (w->c)
         g.c = (uint8_t *)w->c + size * (row * w->ldc + column);
     return g;
@@ -55,6 +90,7 @@ static void sink_piece(const struct pieces *p, const struct sheaf__gemm *piece, 
         g.c = scratch;
         g.ldc = g.n;
         compute(p, &g);
+        finish(&g);
         bool whole_rows = g.n == n;
         int64_t stretches = whole_rows ? 1 : g.m, count = whole_rows ? g.m * n : g.n;
         for (int64_t r = 0; r < stretches; r++)
@@ -71,10 +107,12 @@ static void run_piece(size_t i, void *user)
     struct sheaf__gemm g = part(w, row, column);
     g.m = w->m - row < p->rows ? w->m - row : p->rows;
     g.n = w->n - column < p->columns ? w->n - column : p->columns;
-    if (w->sink)
+    if (w->sink) {
         sink_piece(p, &g, row, column, p->scratch + i * p->scratch_bytes);
-    else
+    } else {
         compute(p, &g);
+        finish(&g);
+    }
 }
 
 static int64_t round_up(int64_t value, int64_t unit)
@@ -104,7 +142,7 @@ static void cut(struct pieces *p)
 static sheaf_status choose(const struct sheaf__gemm *g, bool *reference, sheaf_error *err)
 {
     int64_t mode = sheaf__config_int(SHEAF__CONFIG_KERNELS);
-    *reference = mode == SHEAF__KERNELS_REFERENCE || g->dtype == SHEAF_FLOAT64 ||
+    *reference = mode == SHEAF__KERNELS_REFERENCE || g->dtype == SHEAF_FLOAT64 || g->k == 0 ||
                  (mode == SHEAF__KERNELS_AUTO && g->m * g->n * g->k < SMALL_WORK);
     if (*reference)
         return SHEAF_OK;

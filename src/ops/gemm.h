@@ -18,6 +18,8 @@ struct sheaf__gemm {
     const void *a, *b;
     void *c;
     int64_t lda, ldb, ldc;          /**< elements from row to row as stored */
+    const void *bias;               /**< (n), added to every row; NULL: none */
+    bool relu;                      /**< then negative elements become 0 */
     const struct sheaf__sink *sink; /**< takes C in stretches of elements instead; NULL: to `c` */
 };
 
@@ -35,12 +37,12 @@ struct sheaf__sink {
 sheaf_status sheaf__gemm_run(struct sheaf__device *device, const struct sheaf__gemm *g,
                              sheaf_error *err);
 
-/** One thread, portable; each element is summed over k in ascending order. */
+/** One thread, portable; each element is summed over k in ascending order. Product alone. */
 void sheaf__reference_gemm(const struct sheaf__gemm *g);
 
 /** Opens oneDNN at first use; with the reason if it cannot be had. */
 sheaf_status sheaf__onednn_open(sheaf_error *err);
-/** One thread, the calling one, whatever OpenMP was told. Only after open succeeded. False: not for
+/** Product alone, on the calling thread, whatever OpenMP was told. Only after open succeeded. False: not for
  * this dtype on this processor. */
 bool sheaf__onednn_gemm(const struct sheaf__gemm *g);
 /** Compiles the kernels for float32 (tens of milliseconds, once in a process). */

@@ -5,8 +5,6 @@
 
 #include <sheaf/ops.h>
 
-#include <string.h>
-
 sheaf_status sheaf__infer_matmul(struct sheaf__call *call, sheaf_error *err)
 {
     const struct sheaf__attrs *attrs = call->attrs;
@@ -51,10 +49,6 @@ sheaf_status sheaf__compute_matmul(struct sheaf__call *call, sheaf_error *err)
     if (!g.a || !g.b)
         return err->status;
     g.c = sheaf__tensor_out(call->out);
-    if (g.k == 0) {
-        memset(g.c, 0, sheaf__tensor_size(call->out));
-        return SHEAF_OK;
-    }
     return sheaf__gemm_run(call->device, &g, err);
 }
 
@@ -107,6 +101,53 @@ void sheaf__gradient_matmul(const struct sheaf__grad *g)
     if (g->wanted[1])
         give_product(g, 1, tb ? dy : a, tb ? a : dy, &db);
 }
+
+/* ---- dense layers ---- */
+
+sheaf_status sheaf__infer_dense(struct sheaf__call *call, sheaf_error *err)
+{
+    sheaf_shape bias = call->in[2]->shape;
+    int32_t activation = call->attrs->axis;
+    SHEAF__TRY(sheaf__infer_matmul(call, err));
+    if (bias.rank != 1 || bias.dims[0] != call->shape.dims[1])
+        return sheaf__call_error(call, err, "bias of shape %s (dtype %s), wanted (%lld,)",
+                                 SHEAF__SHAPE_TEXT(bias), sheaf_dtype_name(call->dtype),
+                                 (long long)call->shape.dims[1]);
+    if (activation != SHEAF_ACTIVATION_NONE && activation != SHEAF_ACTIVATION_RELU)
+        return sheaf__call_error(call, err, "activation %d, wanted 0 or 1", activation);
+    return SHEAF_OK;
+}
+
+sheaf_status sheaf__compute_dense(struct sheaf__call *call, sheaf_error *err)
+{
+    struct sheaf__gemm g = product_of(call, err);
+    g.c = sheaf__tensor_out(call->out);
+    g.bias = sheaf__call_data(call, 2, err);
+    g.relu = call->attrs->axis == SHEAF_ACTIVATION_RELU;
+    if (!g.a || !g.b || !g.bias)
+        return err->status;
+    return sheaf__gemm_run(call->device, &g, err);
+}
+
+void sheaf__gradient_dense(const struct sheaf__grad *g)
+{
+    struct sheaf__grad product = *g;
+    if (g->attrs->axis == SHEAF_ACTIVATION_RELU)
+        product.dy = sheaf__op_run2(SHEAF__OP_RELU_GRAD, g->dy, g->out, NULL);
+    if (sheaf__tensor_ok(product.dy))
+        sheaf__gradient_matmul(&product);
+    if (g->wanted[2])
+        g->dx[2] = sheaf__sum_to(product.dy, g->in[2]->shape);
+}
+
+sheaf_tensor *sheaf_dense(sheaf_tensor *x, sheaf_tensor *weights, sheaf_tensor *bias,
+                          sheaf_activation activation)
+{
+    const struct sheaf__attrs attrs = {.axis = (int32_t)activation};
+    return sheaf__op_run(SHEAF__OP_DENSE, (sheaf_tensor *[]){x, weights, bias}, 3, &attrs);
+}
+
+/* ---- public products ---- */
 
 sheaf_tensor *sheaf_matmul(sheaf_tensor *a, sheaf_tensor *b)
 {

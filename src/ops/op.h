@@ -36,6 +36,7 @@ enum sheaf__op_id {
     SHEAF__OP_TANH_GRAD,    /* (dy, y) */
     /* matmul.c */
     SHEAF__OP_MATMUL,
+    SHEAF__OP_DENSE, /* (x, weights, bias); axis: the activation */
     /* layout.c */
     SHEAF__OP_TRANSPOSE,
     SHEAF__OP_RESHAPE,

@@ -47,6 +47,7 @@ static const struct sheaf__op table[SHEAF__OP_COUNT] = {
     ROW(TANH_GRAD, "tanh_grad", FLOATS, 2, 2, ANY, I(same_shape), C(unary_grad), G(tanh_grad)),
 
     ROW(MATMUL, "matmul", FLOATS, 2, 2, MATMUL, I(matmul), C(matmul), G(matmul)),
+    ROW(DENSE, "dense", FLOATS, 3, 3, MATMUL, I(dense), C(dense), G(dense)),
 
     ROW(TRANSPOSE, "transpose", ANY, 1, 1, GATHER, I(transpose), C(transpose), G(transpose)),
     [SHEAF__OP_RESHAPE] = {.name = "reshape",

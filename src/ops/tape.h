@@ -62,6 +62,6 @@ sheaf_status sheaf__tape_gradients(sheaf_tape *tape, sheaf_tensor *target,
                                    struct sheaf__gradients *gradients, sheaf_error *err);
 
 /** A dense gradient of the frame: `t` itself, or the sum of its rows. */
-sheaf_tensor *sheaf__gradient_dense(sheaf_tensor *t);
+sheaf_tensor *sheaf__tape_dense(sheaf_tensor *t);
 
 #endif

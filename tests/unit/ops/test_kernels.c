@@ -221,6 +221,41 @@ static void leaves_openmp_alone(void **state)
     sheaf__free(c);
 }
 
+/* A dense layer is the product, the sum and the activation, to the bit. */
+static void dense_layers_equal_their_parts(void **state)
+{
+    (void)state;
+    const sheaf_dtype dtypes[] = {SHEAF_FLOAT32, SHEAF_FLOAT64, SHEAF_BFLOAT16};
+    for (int d = 0; d < 3; d++)
+        for (int big = 0; big < 2; big++)
+            SHEAF_FRAME
+            {
+                int64_t m = big ? 300 : 3, n = big ? 520 : 5, k = big ? 40 : 4;
+                sheaf_tensor *x = sheaf_cast(
+                    sheaf_random_normal(SHEAF_FLOAT32, SHEAF_SHAPE(m, k), 0, 1, 1), dtypes[d]);
+                sheaf_tensor *w = sheaf_cast(
+                    sheaf_random_normal(SHEAF_FLOAT32, SHEAF_SHAPE(k, n), 0, 1, 2), dtypes[d]);
+                sheaf_tensor *b = sheaf_cast(
+                    sheaf_random_normal(SHEAF_FLOAT32, SHEAF_SHAPE(n), 0, 1, 3), dtypes[d]);
+                sheaf_tensor *sum = sheaf_add(sheaf_matmul(x, w), b), *relu = sheaf_relu(sum);
+                size_t size = (size_t)(m * n) * sheaf_dtype_size(dtypes[d]);
+                assert_memory_equal(sheaf_tensor_data(sheaf_dense(x, w, b, SHEAF_ACTIVATION_NONE)),
+                                    sheaf_tensor_data(sum), size);
+                assert_memory_equal(sheaf_tensor_data(sheaf_dense(x, w, b, SHEAF_ACTIVATION_RELU)),
+                                    sheaf_tensor_data(relu), size);
+            }
+    sheaf_tensor *x = F32(SHEAF_SHAPE(1, 2), 1, 2), *w = F32(SHEAF_SHAPE(2, 1), 1, 1);
+    expect_failed(sheaf_dense(x, w, x, SHEAF_ACTIVATION_NONE),
+                  "dense: bias of shape (1, 2) (dtype float32), wanted (1,)");
+    expect_failed(sheaf_dense(x, x, w, SHEAF_ACTIVATION_NONE), "dense: shapes (1, 2) and (1, 2)");
+    expect_failed(sheaf_dense(x, w, F32(SHEAF_SHAPE(1), 0), (sheaf_activation)7),
+                  "dense: activation 7");
+    EXPECT(sheaf_dense(sheaf_zeros(SHEAF_FLOAT32, SHEAF_SHAPE(2, 0)),
+                       sheaf_zeros(SHEAF_FLOAT32, SHEAF_SHAPE(0, 1)), F32(SHEAF_SHAPE(1), 3),
+                       SHEAF_ACTIVATION_NONE),
+           SHEAF_FLOAT32, SHEAF_SHAPE(2, 1), 3, 3);
+}
+
 static void vectors_give_the_portable_bits(void **state)
 {
     (void)state;
@@ -246,6 +281,7 @@ int main(void)
         rig_test(onednn_agrees_with_the_reference),
         rig_test(repeats_bit_for_bit),
         rig_test(leaves_openmp_alone),
+        rig_test(dense_layers_equal_their_parts),
         rig_test(vectors_give_the_portable_bits),
     };
     return rig_run(tests);

@@ -44,7 +44,7 @@ static sheaf_status step(const struct net *n, int64_t rows, double *loss_out, sh
     sheaf_status status = sheaf__tape_gradients(tape, loss, NULL, &g, err);
     for (size_t i = 0; i < g.count && status >= 0; i++)
         status = sheaf_assign_sub(g.all[i].variable,
-                                  sheaf_scale(sheaf__gradient_dense(g.all[i].value), .1, 0), err);
+                                  sheaf_scale(sheaf__tape_dense(g.all[i].value), .1, 0), err);
     *loss_out = sheaf_tensor_number(loss, 0);
     return status;
 }

@@ -244,7 +244,8 @@ static void take(size_t i, const void *elements, size_t first, size_t count, voi
 static sheaf_tensor *two_layers(sheaf_variable *const *v, bool transposed)
 {
     sheaf_tensor *x = sheaf_random_normal(SHEAF_FLOAT32, SHEAF_SHAPE(ROWS, LONG), 0, 1, 9);
-    sheaf_tensor *h = sheaf_relu(sheaf_matmul(x, sheaf_value(v[0])));
+    sheaf_tensor *bias = sheaf_ones(SHEAF_FLOAT32, SHEAF_SHAPE(WIDE));
+    sheaf_tensor *h = sheaf_dense(x, sheaf_value(v[0]), bias, SHEAF_ACTIVATION_RELU);
     h = sheaf_matmul_ex(h, sheaf_value(v[1]), false, transposed);
     h = sheaf_matmul(h, sheaf_value(v[2]));
     return sheaf_sum(sheaf_square(sheaf_matmul(h, sheaf_value(v[2]))));
@@ -329,8 +330,8 @@ static void gives_rows_for_look_ups(void **state)
     EXPECT(g.all[0].value->parts[SHEAF__INDICES], SHEAF_INT64, SHEAF_SHAPE(3), 3, 3, 1);
     EXPECT(g.all[0].value->parts[SHEAF__VALUES], SHEAF_FLOAT32, SHEAF_SHAPE(3, 2), 1, 1, 12, 14, 4,
            6);
-    EXPECT(sheaf__gradient_dense(g.all[0].value), SHEAF_FLOAT32, SHEAF_SHAPE(4, 2), 0, 0, 4, 6, 0,
-           0, 13, 15);
+    EXPECT(sheaf__tape_dense(g.all[0].value), SHEAF_FLOAT32, SHEAF_SHAPE(4, 2), 0, 0, 4, 6, 0, 0,
+           13, 15);
     /* Read as a whole as well, it is dense. */
     y = sheaf_add(y, sheaf_sum(sheaf_value(table)));
     rig_ok(sheaf__tape_gradients(tape, y, NULL, &g, &err), &err);
@@ -355,7 +356,7 @@ static void differentiates_look_ups_twice(void **state)
     EXPECT(first, SHEAF_FLOAT32, SHEAF_SHAPE(3, 1), 0, 0, 96);
     struct sheaf__gradients g = {0};
     rig_ok(sheaf__tape_gradients(outer, first, NULL, &g, &err), &err);
-    EXPECT(sheaf__gradient_dense(g.all[0].value), SHEAF_FLOAT32, SHEAF_SHAPE(3, 1), 0, 0, 48);
+    EXPECT(sheaf__tape_dense(g.all[0].value), SHEAF_FLOAT32, SHEAF_SHAPE(3, 1), 0, 0, 48);
     sheaf_variable_free(table);
 }
 
