@@ -166,15 +166,18 @@ static sheaf_status join(struct sheaf__team *team, const struct sheaf__wait *wai
         return sheaf__error(err, SHEAF_ERR_INTERNAL, "the net does not serve teams");
     SHEAF__TRY(connect_all(team, wait, err));
     sheaf__registry_enter(team->registry, team);
-    for (int i = 0; i < team->size; i++)
+    sheaf_status status = SHEAF_OK;
+    for (int i = 0; i < team->size && status == SHEAF_OK; i++)
         if (i != team->rank)
-            SHEAF__TRY(sheaf__coll_send(team, i, &head, NULL, 0, NULL, err));
-    sheaf_status status = sheaf__net_wait(team->net, all_joined, team, wait, &cause);
-    if (status == SHEAF_ERR_DEADLINE)
+            status = sheaf__coll_send(team, i, &head, NULL, 0, NULL, &cause);
+    if (status == SHEAF_OK)
+        status = sheaf__net_wait(team->net, all_joined, team, wait, &cause);
+    if (status == SHEAF_OK)
+        status = check_complete(team, &cause);
+    if (status == SHEAF_ERR_DEADLINE || status == SHEAF_ERR_TEAM_LOST)
         return missing(team, &cause, err);
     if (status < 0)
         return sheaf__error_copy(err, &cause);
-    SHEAF__TRY(check_complete(team, err));
     return check_joins(team, err);
 }
 

@@ -113,25 +113,42 @@ static void take_offer(struct sheaf__conn *conn, struct sheaf__offer *answer)
 
 /* ---- decisions ---- */
 
-/* Whether the peer that has proved itself may have a session now: NULL, or why not (for the
- * moment). */
+/* A connection with the task that is on its way: one that this net dials, or one that it has welcomed. */
+static struct sheaf__conn *on_its_way(struct sheaf__net *net, const sheaf_task *task, bool dialed)
+{
+    struct sheaf__list_node *node;
+    for (node = sheaf__list_first(&net->conns); node; node = sheaf__list_next(&net->conns, node)) {
+        struct sheaf__conn *conn = SHEAF__CONTAINER(node, struct sheaf__conn, node);
+        const struct sheaf__handshake *h = &conn->handshake;
+        if (conn->dialer == dialed && (dialed || h->state == SHEAF__HANDSHAKE_READY) &&
+            sheaf__task_equal(dialed ? &h->wanted : &h->peer.task, task))
+            return conn;
+    }
+    return NULL;
+}
+
+/* Whether the peer that has proved itself may have a session now: NULL, or why not (for the moment). If both dial, the
+ * connection of the task that comes first counts: that task never has both on their way (see sheaf__conn_dial()). */
 static const char *objection(struct sheaf__conn *conn, struct sheaf__peer **older)
 {
     struct sheaf__net *net = conn->net;
     const struct sheaf__identity *peer = &conn->handshake.peer;
-    const char *why = NULL;
     sheaf__mutex_lock(&net->lock);
     struct sheaf__peer *have = sheaf__peer_find_locked(net, &peer->task);
-    if (net->closing)
-        why = "it is ending";
-    else if (have && have->incarnation == peer->incarnation)
-        why = "it has a connection already";
-    else if (!have && sheaf__dial_is_open(net, &peer->task) &&
-             task_before(&net->identity.task, &peer->task))
-        why = "it is connecting itself"; /* both dial: the connection of the first task counts */
-    *older = have;
+    bool closing = net->closing;
     sheaf__mutex_unlock(&net->lock);
-    return why;
+    *older = have;
+    if (closing)
+        return "it is ending";
+    if (have && have->incarnation == peer->incarnation)
+        return "it has a connection already";
+    struct sheaf__conn *welcomed = on_its_way(net, &peer->task, false);
+    if (welcomed && welcomed->handshake.peer.incarnation == peer->incarnation)
+        return "it has welcomed a connection already";
+    if (!have && task_before(&net->identity.task, &peer->task) &&
+        on_its_way(net, &peer->task, true))
+        return "it is connecting itself";
+    return NULL;
 }
 
 static sheaf_status decide(struct sheaf__conn *conn)
@@ -327,7 +344,9 @@ sheaf_status sheaf__conn_dial(struct sheaf__net *net, const sheaf_task *task, co
         return status;
     }
     struct sheaf__drive drive = sheaf__drive_lock(net);
-    if (c->watch.fd >= 0)
+    if (on_its_way(net, task, false))
+        status = sheaf__error(err, SHEAF_ERR_UNAVAILABLE, "it is connecting itself");
+    if (status == SHEAF_OK && c->watch.fd >= 0)
         status = sheaf__poller_add(net->poller, &c->watch, err);
     if (status == SHEAF_OK) {
         sheaf__list_append(&net->conns, &c->node);

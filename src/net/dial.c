@@ -10,7 +10,8 @@
 #define FIRST_PAUSE (5 * SHEAF__MS)
 #define LAST_PAUSE  (200 * SHEAF__MS)
 
-bool sheaf__dial_is_open(struct sheaf__net *net, const sheaf_task *task)
+/* Whether another thread connects to the task. With net->lock. */
+static bool is_dialed(struct sheaf__net *net, const sheaf_task *task)
 {
     struct sheaf__list_node *node;
     for (node = sheaf__list_first(&net->dials); node; node = sheaf__list_next(&net->dials, node))
@@ -131,13 +132,20 @@ sheaf_status sheaf__net_connect(struct sheaf__net *net, const sheaf_task *task, 
 {
     struct sheaf__dial self = {.task = *task};
     sheaf_error last = {0};
+    sheaf_status status = SHEAF_OK;
     sheaf__mutex_lock(&net->lock);
-    sheaf__list_append(&net->dials, &self.node);
+    while (is_dialed(net, task) && status == SHEAF_OK)
+        status = sheaf__cond_wait(&net->changed, &net->lock, wait, &last);
+    if (status == SHEAF_OK)
+        sheaf__list_append(&net->dials, &self.node);
     sheaf__mutex_unlock(&net->lock);
-    sheaf_status status = dial(net, task, address, wait, peer, &last);
-    sheaf__mutex_lock(&net->lock);
-    sheaf__list_remove(&self.node);
-    sheaf__mutex_unlock(&net->lock);
+    if (status == SHEAF_OK) {
+        status = dial(net, task, address, wait, peer, &last);
+        sheaf__mutex_lock(&net->lock);
+        sheaf__list_remove(&self.node);
+        sheaf__cond_broadcast(&net->changed);
+        sheaf__mutex_unlock(&net->lock);
+    }
     if (status == SHEAF_OK)
         return SHEAF_OK;
     if (last.status == SHEAF_ERR_DEADLINE)

@@ -422,6 +422,8 @@ static void stop(struct sheaf__lane *lane)
     while ((node = sheaf__list_pop(&l->queue)))
         sheaf__list_append(&ended, node);
     atomic_store(&l->queued, false);
+    /* Who still holds the peer must not keep the other side waiting for the end. */
+    sheaf__stream_finish(l->stream);
     sheaf__mutex_unlock(&l->lock);
     end_sends(&ended);
 }

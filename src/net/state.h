@@ -177,9 +177,6 @@ sheaf_status sheaf__conn_dial(struct sheaf__net *net, const sheaf_task *task, co
                               sheaf_error *err);
 void sheaf__conn_drop(struct sheaf__conn *conn);
 
-/* dial.c */
-bool sheaf__dial_is_open(struct sheaf__net *net, const sheaf_task *task); /* net->lock */
-
 /* peer.c; driver */
 /* Makes the conn a peer and frees it. On failure the conn stays. */
 sheaf_status sheaf__peer_establish(struct sheaf__conn *conn, sheaf_error *err);
