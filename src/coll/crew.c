@@ -84,9 +84,8 @@ sheaf_status sheaf__crew_act(struct sheaf__channel *c, struct sheaf__coll_args *
     sheaf__mutex_lock(&c->team->lock);
     sheaf_status status = sheaf__core_check(c->core, c->core->seq, e);
     sheaf__mutex_unlock(&c->team->lock);
-    if (status < 0)
-        return status;
-    status = compare(c, args, e);
+    if (status == SHEAF_OK)
+        status = compare(c, args, e);
     if (status == SHEAF_OK)
         status = sheaf__coll_acts[args[0]->what.kind](c, args, wait, e);
     if (status < 0)
