@@ -110,20 +110,31 @@ static void reap_orphans(const struct sheaf__launch *l)
     }
 }
 
+static void note_end(struct watch *w, struct sheaf__launched *t)
+{
+    struct sheaf__launch *l = w->launch;
+    t->noted = true;
+    sheaf__guard_remove(&l->guard, t->pid);
+    sheaf__relay_end(&t->out, w->now);
+    sheaf__relay_end(&t->err, w->now);
+    if (!t->stopped && !l->code)
+        l->code = sheaf__task_code(t);
+    report_end(w, t);
+}
+
+/* Which of several tasks was the first to end the system does not tell if all have ended when we
+ * look. A task that was killed is then the likely cause of the others' failures. */
 static void reap(struct watch *w)
 {
     struct sheaf__launch *l = w->launch;
-    for (int i = 0; i < l->count; i++) {
-        struct sheaf__launched *t = &l->tasks[i];
-        if (!sheaf__task_reap(t))
-            continue;
-        sheaf__guard_remove(&l->guard, t->pid);
-        sheaf__relay_end(&t->out, w->now);
-        sheaf__relay_end(&t->err, w->now);
-        if (!t->stopped && !l->code)
-            l->code = sheaf__task_code(t);
-        report_end(w, t);
-    }
+    for (int i = 0; i < l->count; i++)
+        sheaf__task_reap(&l->tasks[i]);
+    for (int killed = 1; killed >= 0; killed--)
+        for (int i = 0; i < l->count; i++) {
+            struct sheaf__launched *t = &l->tasks[i];
+            if (t->ended && !t->noted && WIFSIGNALED(t->wait_status) >= killed)
+                note_end(w, t);
+        }
     reap_orphans(l);
     plan_ends(w);
 }

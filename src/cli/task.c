@@ -157,18 +157,17 @@ void sheaf__task_signal(const struct sheaf__launched *task, int signal)
         kill(-task->pid, signal);
 }
 
-bool sheaf__task_reap(struct sheaf__launched *task)
+void sheaf__task_reap(struct sheaf__launched *task)
 {
     siginfo_t info = {0};
     if (!task->pid || task->ended ||
         waitid(P_PID, (id_t)task->pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || !info.si_pid)
-        return false;
+        return;
     /* While it is not reaped, its number cannot be another's. */
     kill(-task->pid, SIGKILL);
     while (waitpid(task->pid, &task->wait_status, 0) < 0 && errno == EINTR)
         ;
     task->ended = true;
-    return true;
 }
 
 int sheaf__task_code(const struct sheaf__launched *task)

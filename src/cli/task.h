@@ -29,6 +29,7 @@ struct sheaf__launched {
     FILE *log; /* NULL: output goes to the launcher's */
     pid_t pid; /* also its process group; 0: not started */
     bool ended;
+    bool noted; /* its end has been dealt with */
     int wait_status;
     bool stopped;    /* was asked to end by the launcher: how it ends does not count */
     int64_t kill_at; /* when patience ends, monotonic ms; 0: never */
@@ -51,9 +52,8 @@ int sheaf__task_start(struct sheaf__launched *task, const struct sheaf__launch_c
 /* Sends a signal to its group, if it runs. */
 void sheaf__task_signal(const struct sheaf__launched *task, int signal);
 
-/* Looks whether it has ended; if so, kills what it has left behind in its group and reaps it. True
- * if it ended just now. */
-bool sheaf__task_reap(struct sheaf__launched *task);
+/* Looks whether it has ended; if so, kills what it has left behind in its group and reaps it. */
+void sheaf__task_reap(struct sheaf__launched *task);
 
 /* As a shell counts: the exit code, or 128 + the signal. */
 int sheaf__task_code(const struct sheaf__launched *task);

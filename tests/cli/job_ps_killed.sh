@@ -16,7 +16,7 @@ kill -9 "$(victim ps 1)"
 wait $!
 echo "exit code $?"
 [ $(($(now) - begin)) -lt 5000 ] && echo "within 5 s"
-grep -oE '^worker:0\| .*ps:1.* was lost' log | sed -E 's/127.0.0.1:[0-9]+/ADDRESS/' | head -n 1
+grep -E '^(worker|ps):.* ps:1 at .* was lost' log >/dev/null && echo "named"
 # the epoch in the newest checkpoint
 epoch=$($SHEAF ckpt show out epoch/.ATTRIBUTES/VARIABLE_VALUE | sed -E 's/.*numpy=([0-9]+)>/\1/')
 job "$((epoch + 3))" >log2 2>&1 || { echo "exit code $?"; cat log2; }
