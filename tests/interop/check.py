@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Real TensorFlow and TensorBoard read what sheaf writes, and sheaf reads what they write.
+
+usage: check.py EXCHANGE SHEAF DIGITS DATA DIR
+
+Prints "ok - what" or "not ok - what" for every check and ends with "N passed, N failed"."""
+
+import os
+import subprocess
+import sys
+import traceback
+
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+os.environ["CUDA_VISIBLE_DEVICES"] = ""
+
+import keras
+import numpy as np
+import tensorflow as tf
+from tensorboard.backend.event_processing import event_accumulator
+
+EXCHANGE, SHEAF, DIGITS, DATA, DIR = sys.argv[1:6]
+RULES = ["sgd", "momentum", "adam", "adagrad", "rmsprop", "ftrl"]
+VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
+passed = failed = 0
+
+
+def check(what):
+    """Runs the decorated function at once and counts how it ends."""
+
+    def run(function):
+        global passed, failed
+        try:
+            function()
+            passed += 1
+            print("ok -", what, flush=True)
+        except Exception:  # whatever it is, it is a failed check
+            failed += 1
+            print("not ok -", what)
+            print("# " + traceback.format_exc().replace("\n", "\n# "), flush=True)
+
+    return run
+
+
+def path(name):
+    return os.path.join(DIR, name)
+
+
+def equal(found, expected):
+    found, expected = np.asarray(found), np.asarray(expected)
+    assert found.dtype == expected.dtype, (found.dtype, expected.dtype)
+    assert found.shape == expected.shape, (found.shape, expected.shape)
+    assert (found == expected).all(), (found, expected)
+
+
+def close(found, expected):
+    np.testing.assert_allclose(np.asarray(found), np.asarray(expected), rtol=1e-6, atol=1e-6)
+
+
+def example(i):
+    feature = tf.train.Feature
+    return tf.train.Example(features=tf.train.Features(feature={
+        "numbers": feature(int64_list=tf.train.Int64List(value=[i, -i, -2**63 + i])),
+        "values": feature(float_list=tf.train.FloatList(value=[i / 4, -1.5])),
+        "text": feature(bytes_list=tf.train.BytesList(value=[b"record %d" % i, b"\0\xff"]))}))
+
+
+def optimizer(rule):
+    return {"sgd": lambda: keras.optimizers.SGD(0.125),
+            "momentum": lambda: keras.optimizers.SGD(0.125, momentum=0.9),
+            "adam": lambda: keras.optimizers.Adam(0.125),
+            "adagrad": lambda: keras.optimizers.Adagrad(0.125),
+            "rmsprop": lambda: keras.optimizers.RMSprop(0.125),
+            "ftrl": lambda: keras.optimizers.Ftrl(0.125)}[rule]()
+
+
+def model(rule, zero=False):
+    w = np.arange(1, 7, dtype=np.float32).reshape(2, 3)
+    b = np.array([-1, 0, 1], np.float32)
+    variables = [keras.Variable(w * (not zero), name="w"), keras.Variable(b * (not zero), name="b")]
+    o = optimizer(rule)
+    o.build(variables)
+    return variables, o
+
+
+def step(variables, o, n):
+    w = ((np.arange(6) - 2) * 0.25 + n).astype(np.float32).reshape(2, 3)
+    b = (np.arange(1, 4) * 0.5 - n).astype(np.float32)
+    o.apply([tf.constant(w), tf.constant(b)], variables)
+
+
+def call(*command):
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, timeout=300).stdout.decode()
+
+
+def first_part():
+    """TensorFlow reads ours."""
+    call(EXCHANGE, "write", DIR)
+    for name in ["plain", "gzip", "zlib"]:
+        @check("TensorFlow reads our TFRecords, " + name)
+        def _():
+            kind = "" if name == "plain" else name.upper()
+            found = list(tf.data.TFRecordDataset(path(name + ".tfrecord"), kind).as_numpy_iterator())
+            assert len(found) == 5
+            for i, record in enumerate(found):
+                assert tf.train.Example.FromString(record) == example(i), (i, record)
+
+    @check("TensorBoard reads our event files")
+    def _():
+        events = event_accumulator.EventAccumulator(path("events")).Reload()
+        assert sorted(events.Tags()["scalars"] + events.Tags()["tensors"]) == ["accuracy", "loss"]
+        close(scalars(events, "loss"), [(i, 1 / (i + 1)) for i in range(10)])
+        close(scalars(events, "accuracy"), [(i, i / 10) for i in range(10)])
+
+    @check("load_checkpoint lists our names, shapes and values")
+    def _():
+        reader = tf.train.load_checkpoint(path("values-1"))
+        dtypes = ["float32", "float64", "int32", "int64", "bfloat16", "bool"]
+        keys = ["model/layer_%d/%s%s" % (i, d, VALUE) for i, d in enumerate(dtypes)]
+        shapes = reader.get_variable_to_shape_map()
+        assert sorted(shapes) == sorted(
+            keys + ["save_counter" + VALUE, "_CHECKPOINTABLE_OBJECT_GRAPH"]), sorted(shapes)
+        for key, dtype in zip(keys, dtypes):
+            assert shapes[key] == [2, 3]
+            expected = tf.cast(np.arange(6).reshape(2, 3), dtype).numpy()
+            equal(reader.get_tensor(key), expected)
+        equal(reader.get_tensor("save_counter" + VALUE), np.int64(1))
+
+    @check("latest_checkpoint finds ours")
+    def _():
+        assert tf.train.latest_checkpoint(DIR) == path("ftrl-1")
+
+    @check("Checkpoint.restore of nested names consumes everything")
+    def _():
+        root = tf.Module()
+        for i, dtype in enumerate(["float32", "float64", "int32", "int64", "bfloat16", "bool"]):
+            layer = tf.Module()
+            setattr(layer, dtype, tf.Variable(tf.zeros([2, 3], dtype)))
+            setattr(root, "layer_%d" % i, layer)
+        tf.train.Checkpoint(model=root).restore(path("values-1")).assert_consumed()
+        equal(root.layer_3.int64.numpy(), np.arange(6).reshape(2, 3))
+
+    for rule in RULES:
+        @check("Keras goes on with our " + rule)
+        def _():
+            variables, o = model(rule, zero=True)
+            checkpoint = tf.train.Checkpoint(w=variables[0], b=variables[1], optimizer=o)
+            checkpoint.restore(path(rule + "-1")).assert_consumed()
+            assert int(o.iterations) == 3
+            step(variables, o, 3)
+            # written twice: the second over the first
+            assert os.path.exists(path(rule + "-after.data-00000-of-00002"))
+            after = tf.train.load_checkpoint(path(rule + "-after"))
+            close(variables[0], after.get_tensor("w" + VALUE))
+            close(variables[1], after.get_tensor("b" + VALUE))
+
+
+def scalars(events, tag):
+    """(step, value) of a tag, whichever of the two forms TensorBoard keeps it in."""
+    if tag in events.Tags()["scalars"]:
+        return [(e.step, e.value) for e in events.Scalars(tag)]
+    return [(e.step, tf.make_ndarray(e.tensor_proto)) for e in events.Tensors(tag)]
+
+
+def second_part():
+    """We read TensorFlow's."""
+    for name in ["plain", "gzip", "zlib"]:
+        kind = None if name == "plain" else name.upper()
+        with tf.io.TFRecordWriter(path("tf-%s.tfrecord" % name), kind) as w:
+            for i in range(5):
+                w.write(example(i).SerializeToString())
+    writer = tf.summary.create_file_writer(path("tf-events"))
+    with writer.as_default():
+        for i in range(10):
+            tf.summary.scalar("loss", i, step=i)
+    writer.close()
+    events = os.listdir(path("tf-events"))
+    os.replace(path("tf-events/" + events[0]), path("tf-events.tfrecord"))
+    expected = {}
+    for rule in RULES:
+        variables, o = model(rule)
+        for n in range(3):
+            step(variables, o, n)
+        checkpoint = tf.train.Checkpoint(w=variables[0], b=variables[1], optimizer=o)
+        checkpoint.save(path("tf-" + rule))
+        step(variables, o, 3)
+        expected[rule] = [v.numpy() for v in variables]
+    lines = dict(line.split(" ", 1) for line in call(EXCHANGE, "read", DIR).splitlines())
+
+    for name in ["plain", "gzip", "zlib"]:
+        @check("we read TensorFlow's TFRecords, " + name)
+        def _():
+            # 5 records; the numbers of each add up to i - i - 2^63 + i, modulo 2^64
+            total = sum(-2**63 + i for i in range(5))
+            total = (total + 2**63) % 2**64 - 2**63
+            assert lines[name] == "5 %d -5" % total, lines[name]
+
+    @check("we read TensorFlow's event files")
+    def _():
+        assert lines["events"] == "11", lines["events"]
+
+    for rule in RULES:
+        @check("we go on with Keras's " + rule)
+        def _():
+            assert lines[rule] == "3", lines[rule]
+            reader = tf.train.load_checkpoint(path("back-" + rule))
+            close(reader.get_tensor("w" + VALUE), expected[rule][0])
+            close(reader.get_tensor("b" + VALUE), expected[rule][1])
+
+
+def third_part():
+    """The main job: parameter servers, sharded checkpoint, events."""
+    out = path("digits")
+    call(SHEAF, "run", "--worker", "2", "--ps", "2", DIGITS, "--data", DATA, "--out", out,
+         "--epochs", "2")
+    latest = tf.train.latest_checkpoint(out)
+
+    @check("load_checkpoint reads the main job's sharded checkpoint")
+    def _():
+        shapes = tf.train.load_checkpoint(latest).get_variable_to_shape_map()
+        for name, shape in {"w1": [64, 128], "b1": [128], "w2": [128, 10], "b2": [10]}.items():
+            assert shapes[name + VALUE] == shape, shapes
+        files = [f for f in os.listdir(out) if f.startswith(os.path.basename(latest) + ".data-")]
+        assert len(files) > 1, files
+
+    @check("Checkpoint.restore of the main job with Keras's Adam consumes everything")
+    def _():
+        names = {"w1": (64, 128), "b1": (128,), "w2": (128, 10), "b2": (10,)}
+        variables = {n: keras.Variable(np.zeros(s, np.float32), name=n) for n, s in names.items()}
+        o = keras.optimizers.Adam()
+        o.build(list(variables.values()))
+        counters = {n: tf.Variable(np.int64(0)) for n in ["step", "epoch"]}
+        checkpoint = tf.train.Checkpoint(optimizer=o, **variables, **counters)
+        checkpoint.restore(latest).assert_consumed()
+        assert float(tf.reduce_max(tf.abs(variables["w1"].value))) > 0
+        assert int(o.iterations) > 0 and int(counters["step"]) > 0
+
+    @check("a CheckpointManager takes over the main job's directory")
+    def _():
+        manager = tf.train.CheckpointManager(tf.train.Checkpoint(), out, max_to_keep=3)
+        assert manager.latest_checkpoint == latest
+        assert len(manager.checkpoints) > 0
+
+    @check("TensorBoard shows loss and accuracy of the main job")
+    def _():
+        events = event_accumulator.EventAccumulator(out).Reload()
+        tags = events.Tags()["scalars"] + events.Tags()["tensors"]
+        assert {"loss", "accuracy"} <= set(tags), tags
+        assert len(scalars(events, "loss")) > 0
+
+
+first_part()
+second_part()
+third_part()
+print("%d passed, %d failed" % (passed, failed))
+sys.exit(failed > 0)
