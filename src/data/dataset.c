@@ -118,6 +118,10 @@ static void inherit(sheaf_dataset *d)
     d->cardinality = SHEAF_UNKNOWN;
     for (size_t i = 0; i < d->input_count; i++) {
         const sheaf_dataset *in = d->inputs[i];
+        if (!in) {
+            sheaf__error(&d->error, SHEAF_ERR_INVALID_ARGUMENT, "input %zu is NULL", i);
+            return;
+        }
         sheaf__error_keep_first(&d->error, &in->error);
         sheaf__options_merge(&d->options, &in->options);
         d->calls = d->calls || in->calls;
@@ -242,7 +246,7 @@ const sheaf_element_spec *sheaf_dataset_element_spec(const sheaf_dataset *d)
 
 static void explain(const sheaf_dataset *d, unsigned depth, struct sheaf__str *text)
 {
-    for (size_t i = 0; i < d->input_count; i++)
+    for (size_t i = 0; i < d->input_count && d->inputs[i]; i++)
         explain(d->inputs[i], depth + (i > 0), text);
     for (unsigned i = 0; i < depth; i++)
         sheaf__str_add(text, "  ");

@@ -236,7 +236,10 @@ void sheaf_iterator_free(sheaf_iterator *it)
 bool sheaf_each_element(sheaf_frame *frame, sheaf_iterator *it, sheaf_element **out,
                         sheaf_error *err)
 {
+    const sheaf_status round = frame->open ? sheaf_frame_status(err) : SHEAF_OK;
     sheaf_frame_close(frame);
+    if (round < 0)
+        return false;
     sheaf_frame_open(frame);
     if (sheaf_iterator_next(it, out, err) == SHEAF_OK)
         return true;

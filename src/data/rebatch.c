@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "data/rebatch.h"
 
+#include "base/array.h"
 #include "base/error.h"
 #include "base/mem.h"
 #include "data/rewrite.h"
-#include "data/slicer.h"
+#include "data/slice.h"
 #include "data/spec.h"
 
 /* Parts are views; only one that reaches over the end of an input batch is copied. */
@@ -16,11 +17,20 @@ struct rebatch {
     bool drop_remainder;
 };
 
+/* Rows of an input batch that go into a part. */
+struct piece {
+    sheaf_element *batch; /* counted */
+    int64_t begin, end;
+};
+
 struct rebatch_iter {
     struct sheaf__iter base;
-    struct sheaf__slicer slicer;
-    struct sheaf__rows part;
-    size_t at; /* in the sizes */
+    struct sheaf__feed feed;
+    struct piece rest; /* of the batch at hand */
+    struct piece *pieces;
+    size_t piece_count, piece_capacity;
+    int64_t collected; /* rows in the pieces */
+    size_t at;         /* in the sizes */
     bool ended;
     sheaf_element *empty; /* counted; made when first needed */
 };
@@ -71,7 +81,7 @@ static sheaf_status describe(sheaf_dataset *d, sheaf_error *err)
 static sheaf_status start(struct sheaf__iter *base, sheaf_error *err)
 {
     (void)err;
-    ((struct rebatch_iter *)base)->slicer.feed.from = base->inputs[0];
+    ((struct rebatch_iter *)base)->feed.from = base->inputs[0];
     return SHEAF_OK;
 }
 
@@ -92,56 +102,160 @@ static sheaf_element *empty_of(const sheaf_element_spec *spec, const sheaf_eleme
     return e;
 }
 
+static void drop_rest(struct rebatch_iter *it)
+{
+    sheaf__unref(it->rest.batch);
+    it->rest = (struct piece){0};
+}
+
+static void drop_pieces(struct rebatch_iter *it)
+{
+    for (size_t i = 0; i < it->piece_count; i++)
+        sheaf__unref(it->pieces[i].batch);
+    it->piece_count = 0;
+    it->collected = 0;
+}
+
+/* All components have the same number of rows (R1.17). */
+static sheaf_status count_rows(const sheaf_element *e, int64_t *rows, sheaf_error *err)
+{
+    *rows = 0;
+    for (size_t i = 0; i < e->count; i++) {
+        int64_t n = sheaf__slice_rows(e->items[i].tensor);
+        if (n < 0)
+            return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                                "component %zu (\"%.60s\") is a scalar: the elements must be "
+                                "batched before they can be distributed",
+                                i, e->items[i].name);
+        if (i > 0 && n != *rows)
+            return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                                "component %zu (\"%.60s\") has %lld rows, component 0 has %lld", i,
+                                e->items[i].name, (long long)n, (long long)*rows);
+        *rows = n;
+    }
+    return SHEAF_OK;
+}
+
+/* Makes sure that rows of an input batch are left. */
+static sheaf_status fill(struct rebatch_iter *it, sheaf_error *err)
+{
+    while (it->rest.begin == it->rest.end) {
+        drop_rest(it);
+        sheaf_status status = sheaf__feed_fill(&it->feed, 1, err);
+        if (status != SHEAF_OK)
+            return status;
+        it->rest.batch = sheaf__block_element(it->feed.block, it->feed.at++, err);
+        if (!it->rest.batch)
+            return err->status;
+        SHEAF__TRY(count_rows(it->rest.batch, &it->rest.end, err));
+    }
+    return SHEAF_OK;
+}
+
 /* Puts an empty batch. Without a spec its type is that of the input's next element. */
 static sheaf_status put_empty(struct rebatch_iter *it, struct sheaf__rows *rows, sheaf_error *err)
 {
     const sheaf_element_spec *spec = it->base.dataset->inputs[0]->spec;
     if (!it->empty && !spec) {
-        sheaf_status status = sheaf__slicer_fill(&it->slicer, err);
+        sheaf_status status = fill(it, err);
         if (status != SHEAF_OK)
             return status;
     }
     if (!it->empty) {
-        const struct sheaf__block *block = sheaf__rows_front(&it->slicer.rows);
-        it->empty = empty_of(spec, block ? block->columns : NULL, err);
+        it->empty = empty_of(spec, it->rest.batch, err);
         if (!it->empty)
             return err->status;
     }
     return sheaf__rows_put_boxed(rows, it->empty, err);
 }
 
-/* Collects `size` rows; fewer at the end. */
-static sheaf_status collect(struct rebatch_iter *it, size_t size, sheaf_error *err)
+/* Collects rows up to `size`; fewer at the end. */
+static sheaf_status collect(struct rebatch_iter *it, int64_t size, sheaf_error *err)
 {
-    while (it->part.count < size) {
-        sheaf_status status = sheaf__slicer_fill(&it->slicer, err);
+    while (it->collected < size) {
+        sheaf_status status = fill(it, err);
         it->ended = status == SHEAF_END;
         if (status != SHEAF_OK)
             return status;
-        SHEAF__TRY(sheaf__rows_move(&it->slicer.rows, size - it->part.count, &it->part, err));
+        if (!sheaf__array_reserve((void **)&it->pieces, &it->piece_capacity, it->piece_count + 1,
+                                  sizeof(*it->pieces)))
+            return sheaf__no_memory(err, "a rebatch");
+        int64_t left = it->rest.end - it->rest.begin, want = size - it->collected;
+        int64_t n = left < want ? left : want;
+        it->pieces[it->piece_count++] =
+            (struct piece){sheaf__ref(it->rest.batch), it->rest.begin, it->rest.begin + n};
+        it->rest.begin += n;
+        it->collected += n;
     }
     return SHEAF_OK;
+}
+
+/* Component `i` of the part. */
+static sheaf_tensor *component(const struct rebatch_iter *it, size_t i, sheaf_error *err)
+{
+    sheaf_tensor *out = NULL;
+    sheaf_tensor **parts = sheaf__calloc(it->piece_count, sizeof(*parts));
+    size_t done = 0;
+    if (!parts) {
+        sheaf__no_memory(err, "a rebatch");
+        return NULL;
+    }
+    while (done < it->piece_count) {
+        const struct piece *p = &it->pieces[done];
+        sheaf_tensor *t = i < p->batch->count ? p->batch->items[i].tensor : NULL;
+        if (!t)
+            sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                         "a batch has %zu components, the one before had more", p->batch->count);
+        parts[done] = t ? sheaf__slice(t, p->begin, p->end, err) : NULL;
+        if (!parts[done])
+            break;
+        done++;
+    }
+    if (done == it->piece_count)
+        out = done == 1 ? sheaf__ref(parts[0]) : sheaf__join(parts, done, err);
+    while (done > 0)
+        sheaf__unref(parts[--done]);
+    sheaf__free(parts);
+    return out;
+}
+
+static sheaf_element *part_of_pieces(const struct rebatch_iter *it, sheaf_error *err)
+{
+    const sheaf_element *like = it->pieces[0].batch;
+    sheaf_element *out = sheaf__element_new(err);
+    if (!out)
+        return NULL;
+    out->pattern = like->pattern;
+    for (size_t i = 0; i < like->count; i++) {
+        sheaf_tensor *t = component(it, i, err);
+        sheaf_status status =
+            t ? sheaf__element_add(out, like->items[i].name, t, err) : err->status;
+        sheaf__unref(t);
+        if (status < 0) {
+            sheaf__unref(out);
+            return NULL;
+        }
+    }
+    return out;
 }
 
 static sheaf_status one_part(struct rebatch_iter *it, struct sheaf__rows *rows, sheaf_error *err)
 {
     const struct rebatch *p = sheaf__iter_params(&it->base);
-    size_t size = (size_t)p->sizes[it->at];
+    int64_t size = p->sizes[it->at];
     if (it->ended)
         return SHEAF_END;
     if (size > 0)
         SHEAF__TRY(collect(it, size, err));
-    if (it->ended && (it->part.count == 0 || p->drop_remainder))
+    if (it->ended && (it->collected == 0 || p->drop_remainder))
         return SHEAF_END;
     it->at = (it->at + 1) % p->count;
     if (size == 0)
         return put_empty(it, rows, err);
-    sheaf_element *e = NULL;
-    sheaf_status status = sheaf__rows_stack(&it->part, &e, err);
-    sheaf__rows_clear(&it->part);
-    if (status >= 0)
-        status = sheaf__rows_put_boxed(rows, e, err);
+    sheaf_element *e = part_of_pieces(it, err);
+    sheaf_status status = e ? sheaf__rows_put_boxed(rows, e, err) : err->status;
     sheaf__unref(e);
+    drop_pieces(it);
     return status;
 }
 
@@ -159,8 +273,10 @@ static sheaf_status next(struct sheaf__iter *base, size_t want, struct sheaf__ro
 static void stop(struct sheaf__iter *base)
 {
     struct rebatch_iter *it = (struct rebatch_iter *)base;
-    sheaf__slicer_free(&it->slicer);
-    sheaf__rows_free(&it->part);
+    drop_rest(it);
+    drop_pieces(it);
+    sheaf__free(it->pieces);
+    sheaf__feed_free(&it->feed);
     sheaf__unref(it->empty);
 }
 

@@ -367,6 +367,83 @@ static void test_forced_rules(void **state)
     rig_log_take();
 }
 
+/* One row of the tables of tf-semantics 1.5, 1.6 and R11.1 over range(n).batch(batch). */
+struct row {
+    const char *id;
+    int64_t n, batch;
+    int workers, worker, replicas;
+    sheaf_autoshard policy;
+    const char *parts;
+};
+
+static const struct row rows[] = {
+    {"S119 T1.18", 6, 4, 1, 0, 2, SHEAF_AUTOSHARD_AUTO, "[[0, 1], [2, 3], [4], [5]]"},
+    {"T1.18 V2", 6, 4, 1, 0, 2, SHEAF_AUTOSHARD_FILE, "[[0, 1], [2, 3], [4, 5]]"},
+    {"S120 T1.19", 4, 4, 1, 0, 5, SHEAF_AUTOSHARD_AUTO, "[[0], [1], [2], [3], []]"},
+    {"T1.19 V2", 4, 4, 1, 0, 5, SHEAF_AUTOSHARD_OFF, "[[0], [1], [2], [3], []]"},
+    {"S121 T1.20", 8, 4, 1, 0, 3, SHEAF_AUTOSHARD_AUTO, "[[0, 1], [2, 3], [], [4, 5], [6, 7], []]"},
+    {"T1.20 V2", 8, 4, 1, 0, 3, SHEAF_AUTOSHARD_OFF, "[[0, 1], [2], [3], [4, 5], [6], [7]]"},
+    {"T1.21", 9, 4, 1, 0, 2, SHEAF_AUTOSHARD_DATA, "[[0, 1], [2, 3], [4, 5], [6, 7], [8], []]"},
+    {"T1.21 V2", 9, 4, 1, 0, 2, SHEAF_AUTOSHARD_OFF, "[[0, 1], [2, 3], [4, 5], [6, 7], [8]]"},
+    {"T1.22", 9, 4, 1, 0, 4, SHEAF_AUTOSHARD_AUTO,
+     "[[0], [1], [2], [3], [4], [5], [6], [7], [8], [], [], []]"},
+    {"T1.23", 10, 10, 1, 0, 4, SHEAF_AUTOSHARD_AUTO, "[[0, 1, 2], [3, 4, 5], [6, 7, 8], [9]]"},
+    {"T1.23 V2", 10, 10, 1, 0, 4, SHEAF_AUTOSHARD_OFF, "[[0, 1, 2], [3, 4, 5], [6, 7], [8, 9]]"},
+    {"T1.25", 5, 5, 1, 0, 4, SHEAF_AUTOSHARD_AUTO, "[[0, 1], [2, 3], [4], []]"},
+    {"T1.25 V2", 5, 5, 1, 0, 4, SHEAF_AUTOSHARD_OFF, "[[0, 1], [2], [3], [4]]"},
+    {"T1.29", 12, 8, 2, 1, 1, SHEAF_AUTOSHARD_OFF, "[[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]"},
+    {"T1.31 w0", 8, 3, 2, 0, 1, SHEAF_AUTOSHARD_DATA, "[[0, 1], [3, 4], [6]]"},
+    {"T1.31 w1", 8, 3, 2, 1, 1, SHEAF_AUTOSHARD_DATA, "[[2], [5], [7]]"},
+    {"T1.32 w0", 9, 2, 2, 0, 1, SHEAF_AUTOSHARD_AUTO, "[[0], [2], [4], [6], [8]]"},
+    {"T1.32 w1", 9, 2, 2, 1, 1, SHEAF_AUTOSHARD_AUTO, "[[1], [3], [5], [7], []]"},
+    {"T1.34 w0", 15, 4, 2, 0, 2, SHEAF_AUTOSHARD_AUTO,
+     "[[0], [2], [4], [6], [8], [10], [12], [14]]"},
+    {"T1.34 w1", 15, 4, 2, 1, 2, SHEAF_AUTOSHARD_AUTO, "[[1], [3], [5], [7], [9], [11], [13], []]"},
+    {"S132 T1.37 w0", 12, 4, 2, 0, 1, SHEAF_AUTOSHARD_DATA, "[[0, 1], [4, 5], [8, 9]]"},
+    {"S132 T1.37 w1", 12, 4, 2, 1, 1, SHEAF_AUTOSHARD_DATA, "[[2, 3], [6, 7], [10, 11]]"},
+    {"S134 T1.38", 12, 4, 2, 0, 1, SHEAF_AUTOSHARD_OFF,
+     "[[0, 1], [2, 3], [4, 5], [6, 7], [8, 9], [10, 11]]"},
+    {"T2.1 w0", 8, 8, 2, 0, 2, SHEAF_AUTOSHARD_DATA, "[[0, 1], [4, 5]]"},
+    {"T2.1 w1", 8, 8, 2, 1, 2, SHEAF_AUTOSHARD_DATA, "[[2, 3], [6, 7]]"},
+};
+
+static void test_examples_of_the_text(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const struct row *r = &rows[i];
+        sheaf_dataset *d = sheaf_dataset_batch(sheaf_dataset_range(0, r->n, 1), r->batch, NULL);
+        d = sheaf_dataset_with_options(d, &(sheaf_dataset_options){.autoshard = r->policy});
+        struct sheaf__split_dataset out = make(d, r->workers, r->worker, r->replicas);
+        json_t *expected = literal(r->parts);
+        assert_json(elements(out.dataset), expected, r->id);
+        json_decref(expected);
+        sheaf__split_free(&out);
+    }
+    rig_log_take();
+}
+
+/* T2.6, otherwise than TensorFlow (11.2): names are shared also where a function follows a reader. */
+static sheaf_dataset *open_record(const sheaf_element *in, void *user)
+{
+    (void)user;
+    return sheaf_dataset_from_tensors(sheaf_element_of(sheaf_element_get(in, NULL)));
+}
+
+static void test_names_are_shared_behind_a_function(void **state)
+{
+    (void)state;
+    json_t *files = literal("[\"b0\", \"b1\"]");
+    for (int w = 0; w < 2; w++) {
+        sheaf_dataset *d = sheaf_dataset_flat_map(listed(files), open_record, NULL);
+        d = sheaf_dataset_batch(mapped(d, number, SHEAF_SCALAR), 4, NULL);
+        struct sheaf__split_dataset out = make(d, 2, w, 1);
+        assert_elements(out.dataset, w ? "[[6, 7], [8, 9], [10, 11]]" : "[[0, 1], [2, 3], [4, 5]]");
+        sheaf__split_free(&out);
+    }
+    json_decref(files);
+}
+
 /* S47, S128: the same error on every worker, with both numbers and the ways out. */
 static void test_too_few_files(void **state)
 {
@@ -466,6 +543,8 @@ int main(void)
         rig_test(test_order_of_stages),
         rig_test(test_shuffle_moves_behind_the_shard),
         rig_test(test_forced_rules),
+        rig_test(test_examples_of_the_text),
+        rig_test(test_names_are_shared_behind_a_function),
         rig_test(test_too_few_files),
         rig_test(test_fallback_is_logged),
         rig_test(test_refused),

@@ -148,6 +148,8 @@ static void test_bad_options(void **state)
     const sheaf_batch_options batch = {.reserved = {1}};
     assert_first_fails(sheaf_dataset_batch(five(), 2, &batch), SHEAF_ERR_INVALID_ARGUMENT,
                        "stage 2 (batch)");
+    assert_first_fails(sheaf_dataset_repeat(sheaf_dataset_batch(NULL, 2, NULL), 2),
+                       SHEAF_ERR_INVALID_ARGUMENT, "input 0 is NULL");
     assert_first_fails(sheaf_dataset_zip(NULL, 0), SHEAF_ERR_INVALID_ARGUMENT, "nothing to zip");
     assert_first_fails(sheaf_dataset_from_slices(NULL), SHEAF_ERR_INVALID_ARGUMENT,
                        "there is no element");

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "data/rebatch.h"
 #include "data/rewrite.h"
+#include "tensor/tensor.h"
 
 /* The rebatch rules (tf-semantics 1) against TensorFlow. */
 
@@ -335,6 +336,81 @@ static void test_parts_are_views(void **state)
     }
 }
 
+/* Batches of features of any length: rows of sparse and ragged components, over the ends of batches.
+ */
+static json_t *values_json(const sheaf_element *e)
+{
+    const sheaf_tensor *sparse = sheaf_element_get(e, "s"), *ragged = sheaf_element_get(e, "r");
+    return json_pack("[o, o, o, o, o]", tensor_json(sparse->parts[SHEAF__INDICES]),
+                     tensor_json(sparse->parts[SHEAF__VALUES]), shape_json(sparse->shape),
+                     tensor_json(ragged->parts[SHEAF__RAGGED_VALUES]),
+                     tensor_json(ragged->parts[SHEAF__ROW_SPLITS]));
+}
+
+static sheaf_dataset *var_features(void)
+{
+    static const sheaf_feature features[] = {
+        {.key = "a", .dtype = SHEAF_INT64, .kind = SHEAF_FEATURE_VAR, .name = "s"},
+        {.key = "b", .dtype = SHEAF_INT64, .kind = SHEAF_FEATURE_RAGGED, .name = "r"},
+    };
+    sheaf_dataset *d = NULL;
+    SHEAF_FRAME
+    {
+        sheaf_bytes messages[5];
+        sheaf_example *x[5];
+        sheaf_error err = {0};
+        for (int i = 0; i < 5; i++) {
+            const int64_t values[] = {10 * i, 10 * i + 1, 10 * i + 2, 10 * i + 3};
+            x[i] = sheaf_example_new();
+            sheaf_example_int64(x[i], "a", values, (size_t)i % 3);
+            sheaf_example_int64(x[i], "b", values, (size_t)(4 - i));
+            rig_ok(sheaf_example_serialize(x[i], &messages[i], &err), &err);
+        }
+        d = sheaf_dataset_from_slices(
+            sheaf_element_of(sheaf_tensor_new(SHEAF_STRING, SHEAF_SHAPE(5), messages)));
+        for (int i = 0; i < 5; i++)
+            sheaf_example_free(x[i]);
+    }
+    return sheaf_dataset_parse_example(sheaf_dataset_batch(d, 3, NULL), features, 2);
+}
+
+static void test_sparse_and_ragged(void **state)
+{
+    (void)state;
+    sheaf_dataset *d = sheaf__rebatch(var_features(), (const int64_t[]){2}, 1, false);
+    json_t *expected = literal("[[[[1, 0]], [10], [2, 2], [0, 1, 2, 3, 10, 11, 12], [0, 4, 7]],"
+                               " [[[0, 0], [0, 1]], [20, 21], [2, 2], [20, 21, 30], [0, 2, 3]],"
+                               " [[[0, 0]], [40], [1, 1], [], [0, 0]]]");
+    assert_json(elements_by(d, values_json), expected, "balanced");
+    json_decref(expected);
+    sheaf_dataset_free(d);
+    d = sheaf__split_batch(var_features(), 2);
+    expected = literal("[[[[1, 0]], [10], [2, 2], [0, 1, 2, 3, 10, 11, 12], [0, 4, 7]],"
+                       " [[[0, 0], [0, 1]], [20, 21], [1, 2], [20, 21], [0, 2]],"
+                       " [[], [], [1, 1], [30], [0, 1]],"
+                       " [[[0, 0]], [40], [1, 1], [], [0, 0]]]");
+    assert_json(elements_by(d, values_json), expected, "legacy");
+    json_decref(expected);
+    sheaf_dataset_free(d);
+}
+
+/* R1.17. */
+static void test_unlike_rows(void **state)
+{
+    (void)state;
+    SHEAF_FRAME
+    {
+        sheaf_tensor *three = sheaf_tensor_new(SHEAF_INT64, SHEAF_SHAPE(3), NULL);
+        sheaf_tensor *two = sheaf_tensor_new(SHEAF_INT64, SHEAF_SHAPE(2), NULL);
+        sheaf_dataset *d = sheaf_dataset_from_tensors(sheaf_element_tuple(three, two, NULL));
+        assert_first_fails(sheaf__rebatch(d, (const int64_t[]){1}, 1, false),
+                           SHEAF_ERR_INVALID_ARGUMENT, "different first sizes: 3 and 2");
+        /* Each by its own rows (R1.20). */
+        d = sheaf_dataset_from_tensors(sheaf_element_tuple(three, two, NULL));
+        assert_gives(sheaf__split_batch(d, 2), "[[[0, 0], [0]], [[0], [0]]]");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -347,6 +423,8 @@ int main(void)
         rig_test(test_golden_static_sizes),
         rig_test(test_refused),
         rig_test(test_parts_are_views),
+        rig_test(test_sparse_and_ragged),
+        rig_test(test_unlike_rows),
     };
     return rig_run(tests);
 }
