@@ -7,8 +7,8 @@
 #include "format/snappy.h"
 #include "format/table.h"
 
-#include <stdlib.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* The index of a checkpoint as a table: bytes as TensorFlow writes them, and hostile ones. */
