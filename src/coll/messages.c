@@ -156,8 +156,8 @@ static void on_abort(struct sheaf__core *core, struct sheaf__call *call,
     core->abort_epoch = head->epoch;
     core->abort_seq = head->seq;
     /* All blame the member that was lost first, not who left because of that. */
-    if (core->abort.status == SHEAF_ERR_TEAM_LOST && core->team->lost.status == SHEAF_OK)
-        core->team->lost = core->abort;
+    if (core->abort.status == SHEAF_ERR_TEAM_LOST && core->team->blame.status == SHEAF_OK)
+        core->team->blame = core->abort;
     atomic_fetch_add(&core->events, 1);
 }
 
@@ -251,7 +251,7 @@ static void lose(struct sheaf__team *team, struct sheaf__member *member, const s
     member->left = sheaf__peer_left(member->peer);
     team->crashed = team->crashed || !member->left;
     if (team->lost.status == SHEAF_OK) {
-        team->lost = *cause;
+        team->lost = team->blame.status < 0 ? team->blame : *cause;
         team->lost.status = SHEAF_ERR_TEAM_LOST;
     }
     for (int i = 0; i < SHEAF__CHANNELS; i++)
