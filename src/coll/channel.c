@@ -82,6 +82,16 @@ void sheaf__channel_abort(struct sheaf__channel *channel, const sheaf_error *cau
     sheaf__jobs_wake(channel);
 }
 
+/* Those of epochs that are over. */
+static void forget_aborts(struct sheaf__core *core)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < core->abort_count; i++)
+        if (core->aborts[i].epoch >= core->epoch)
+            core->aborts[kept++] = core->aborts[i];
+    core->abort_count = kept;
+}
+
 void sheaf__channel_reset(struct sheaf__channel *channel)
 {
     struct sheaf__core *core = channel->core;
@@ -90,6 +100,7 @@ void sheaf__channel_reset(struct sheaf__channel *channel)
         core->failure.status = SHEAF_OK;
         core->epoch++;
         core->seq = 0;
+        forget_aborts(core);
     }
     sheaf__mutex_unlock(&channel->team->lock);
     sheaf__mutex_lock(&channel->lock);

@@ -111,6 +111,13 @@ struct sheaf__arrival {
 
 struct sheaf__exchange;
 
+/* All calls of an epoch from that one on are aborted. */
+struct sheaf__abort {
+    uint32_t epoch;
+    uint64_t seq;
+    sheaf_error cause;
+};
+
 /* What lasts of a channel: it is made at its first use here or at the first message. */
 struct sheaf__core {
     struct sheaf__team *team;
@@ -119,10 +126,9 @@ struct sheaf__core {
     uint32_t epoch;
     uint64_t seq;        /* of the next call */
     sheaf_error failure; /* status < 0: of this epoch */
-    /* What another member aborted: calls of that epoch from that one on, and all of epochs before. */
-    sheaf_error abort; /* status 0: nothing */
-    uint32_t abort_epoch;
-    uint64_t abort_seq;
+    /* What other members aborted, in this epoch and later ones. */
+    struct sheaf__abort *aborts;
+    size_t abort_count, abort_capacity;
     struct sheaf__list arrivals;
     struct sheaf__exchange *current;
     struct sheaf__arrival **calls; /* room for the current exchange */

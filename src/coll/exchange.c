@@ -90,6 +90,7 @@ void sheaf__core_free(struct sheaf__core *core)
     while ((node = sheaf__list_pop(&core->arrivals)))
         sheaf__arrival_free(SHEAF__CONTAINER(node, struct sheaf__arrival, node));
     sheaf__free(core->calls);
+    sheaf__free(core->aborts);
     sheaf__free(core->scratch);
     sheaf__free(core->piece_counts);
     sheaf__free(core);
@@ -110,9 +111,9 @@ sheaf_status sheaf__core_check_failure(const struct sheaf__core *core, uint64_t 
 {
     if (core->failure.status < 0)
         return sheaf__error_copy(err, &core->failure);
-    if (core->abort.status < 0 && (core->epoch < core->abort_epoch ||
-                                   (core->epoch == core->abort_epoch && seq >= core->abort_seq)))
-        return sheaf__error_copy(err, &core->abort);
+    for (size_t i = 0; i < core->abort_count; i++)
+        if (core->aborts[i].epoch == core->epoch && seq >= core->aborts[i].seq)
+            return sheaf__error_copy(err, &core->aborts[i].cause);
     return SHEAF_OK;
 }
 

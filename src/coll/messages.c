@@ -141,23 +141,35 @@ static void on_data(struct sheaf__core *core, const struct sheaf__coll_head *hea
     atomic_fetch_add(&core->events, 1);
 }
 
+/* The entry for an epoch, made if need be; NULL: no memory, or too many, which no member needs. */
+static struct sheaf__abort *abort_of(struct sheaf__core *core, uint32_t epoch)
+{
+    enum { ABORTS_MOST = 256 };
+    for (size_t i = 0; i < core->abort_count; i++)
+        if (core->aborts[i].epoch == epoch)
+            return &core->aborts[i];
+    if (epoch < core->epoch || core->abort_count == ABORTS_MOST ||
+        !sheaf__array_reserve((void **)&core->aborts, &core->abort_capacity, core->abort_count + 1,
+                              sizeof(*core->aborts)))
+        return NULL;
+    core->aborts[core->abort_count] = (struct sheaf__abort){.epoch = epoch, .seq = UINT64_MAX};
+    return &core->aborts[core->abort_count++];
+}
+
 static void on_abort(struct sheaf__core *core, struct sheaf__call *call,
                      const struct sheaf__coll_head *head)
 {
-    bool again = core->abort.status < 0 && head->epoch == core->abort_epoch;
-    if (sheaf__call_payload_size(call) != sizeof(core->abort) ||
-        (core->abort.status < 0 && head->epoch < core->abort_epoch) ||
-        (again && head->seq >= core->abort_seq))
+    struct sheaf__abort *a = abort_of(core, head->epoch);
+    if (!a || head->seq >= a->seq || sheaf__call_payload_size(call) != sizeof(a->cause))
         return;
-    memcpy(&core->abort, sheaf__call_payload(call), sizeof(core->abort));
-    core->abort.message[sizeof(core->abort.message) - 1] = '\0';
-    if (core->abort.status >= 0)
-        core->abort.status = SHEAF_ERR_ABORTED;
-    core->abort_epoch = head->epoch;
-    core->abort_seq = head->seq;
+    a->seq = head->seq;
+    memcpy(&a->cause, sheaf__call_payload(call), sizeof(a->cause));
+    a->cause.message[sizeof(a->cause.message) - 1] = '\0';
+    if (a->cause.status >= 0)
+        a->cause.status = SHEAF_ERR_ABORTED;
     /* All blame the member that was lost first, not who left because of that. */
-    if (core->abort.status == SHEAF_ERR_TEAM_LOST && core->team->blame.status == SHEAF_OK)
-        core->team->blame = core->abort;
+    if (a->cause.status == SHEAF_ERR_TEAM_LOST && core->team->blame.status == SHEAF_OK)
+        core->team->blame = a->cause;
     atomic_fetch_add(&core->events, 1);
 }
 
