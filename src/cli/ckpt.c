@@ -61,7 +61,7 @@ static sheaf_status open_checkpoint(const char *name, char path[PATH_SIZE], shea
 
 /* ---- list ---- */
 
-static void print_entry(const sheaf_bundle_entry *e)
+static void print_entry(const sheaf_bundle_entry *e, int width)
 {
     char shape[200];
     sheaf_shape_format(e->shape, shape, sizeof(shape));
@@ -74,11 +74,23 @@ static void print_entry(const sheaf_bundle_entry *e)
         printf("],\"bytes\":%lld,\"shard\":%d,\"slices\":%d}\n", (long long)e->bytes, e->shard,
                e->slices);
     } else if (e->slices) {
-        printf("%s  %s  %s  %d slices\n", e->key, sheaf_dtype_name(e->dtype), shape, e->slices);
+        printf("%-*s  %-8s %-12s %d slices\n", width, e->key, sheaf_dtype_name(e->dtype), shape,
+               e->slices);
     } else {
-        printf("%s  %s  %s  %lld bytes  shard %d\n", e->key, sheaf_dtype_name(e->dtype), shape,
-               (long long)e->bytes, e->shard);
+        printf("%-*s  %-8s %-12s %lld bytes, shard %d\n", width, e->key, sheaf_dtype_name(e->dtype),
+               shape, (long long)e->bytes, e->shard);
     }
+}
+
+/* Length of the longest key, so that the columns stand below each other. */
+static int key_width(const sheaf_bundle *bundle)
+{
+    sheaf_bundle_entry e;
+    size_t width = 0;
+    for (size_t i = 0; sheaf_bundle_get(bundle, i, &e) == SHEAF_OK; i++)
+        if (strlen(e.key) > width)
+            width = strlen(e.key);
+    return width < 100 ? (int)width : 100;
 }
 
 static int list(const char *name)
@@ -91,8 +103,9 @@ static int list(const char *name)
     sheaf_bundle_entry e;
     size_t count = 0;
     int64_t bytes = 0;
+    int width = key_width(bundle);
     for (; sheaf_bundle_get(bundle, count, &e) == SHEAF_OK; count++) {
-        print_entry(&e);
+        print_entry(&e, width);
         /* Slices are told by what they make together. */
         bytes += e.bytes >= 0 ? e.bytes
                               : sheaf_shape_elements(e.shape) * (int64_t)sheaf_dtype_size(e.dtype);
