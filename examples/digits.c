@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/** @file
- *  Handwritten digits: reads TFRecords, trains a small network under any strategy, saves sharded
- * checkpoints, evaluates. The same program is every task of a cluster; alone it trains in one
- * process. `digits --help` lists its options. */
+/* Handwritten digits: reads TFRecords, trains a small network under any strategy, saves sharded
+ * checkpoints, evaluates. The same program is every task of a cluster, and trains alone. */
 
 #include "digits_options.h" /* the command line `o`, in_data(), summary(), seconds() */
 #include <sheaf/sheaf.h>
@@ -26,7 +24,8 @@ static sheaf_status model_make(struct model *m, sheaf_error *err)
 {
     const sheaf_variable_options count = {.not_trainable = true,
                                           .aggregation = SHEAF_AGGREGATION_ONLY_FIRST_REPLICA};
-    sheaf_initializer glorot = sheaf_init_glorot_uniform(o.seed), zeros = sheaf_init_zeros();
+    sheaf_initializer glorot = sheaf_init_glorot_uniform((uint64_t)o.seed),
+                      zeros = sheaf_init_zeros();
     m->v[W1] = sheaf_variable_init("w1", SHEAF_FLOAT32, SHEAF_SHAPE(PIXELS, HIDDEN), glorot, NULL);
     m->v[B1] = sheaf_variable_init("b1", SHEAF_FLOAT32, SHEAF_SHAPE(HIDDEN), zeros, NULL);
     m->v[W2] = sheaf_variable_init("w2", SHEAF_FLOAT32, SHEAF_SHAPE(HIDDEN, CLASSES), glorot, NULL);
@@ -49,16 +48,12 @@ static void model_free(struct model *m)
         sheaf_variable_free(m->v[i]);
 }
 
-static sheaf_tensor *dense(sheaf_tensor *x, sheaf_variable *w, sheaf_variable *b)
-{
-    return sheaf_add(sheaf_matmul(x, sheaf_value(w)), sheaf_value(b));
-}
-
 static sheaf_tensor *logits(const struct model *m, const sheaf_element *in)
 {
     sheaf_tensor *x = sheaf_cast(sheaf_element_get(in, "image"), SHEAF_FLOAT32);
-    sheaf_tensor *h = sheaf_relu(dense(sheaf_scale(x, 1. / 16, 0), m->v[W1], m->v[B1]));
-    return dense(h, m->v[W2], m->v[B2]);
+    x = sheaf_dense(sheaf_scale(x, 1. / 16, 0), sheaf_value(m->v[W1]), sheaf_value(m->v[B1]),
+                    SHEAF_ACTIVATION_RELU);
+    return sheaf_dense(x, sheaf_value(m->v[W2]), sheaf_value(m->v[B2]), SHEAF_ACTIVATION_NONE);
 }
 
 /* One step on one replica: its share of the loss, and the gradients, summed over all replicas. */
@@ -67,30 +62,27 @@ static sheaf_status train_step(sheaf_replica *r, const sheaf_element *in, sheaf_
 {
     const struct model *m = user;
     sheaf_tape *tape = sheaf_tape_start();
-    sheaf_tensor *labels = sheaf_element_get(in, "label");
-    sheaf_tensor *loss =
-        sheaf_average_loss(r, sheaf_sparse_softmax_cross_entropy(labels, logits(m, in)));
+    sheaf_tensor *loss = sheaf_average_loss(
+        r, sheaf_sparse_softmax_cross_entropy(sheaf_element_get(in, "label"), logits(m, in)));
     sheaf_element_put(out, "loss", loss);
     sheaf_element_put(out, "step", sheaf_scale(sheaf_value(m->v[STEP]), 1, 1));
-    sheaf_status status = sheaf_optimizer_minimize(m->optimizer, tape, loss);
-    return status < 0 ? status : sheaf_assign_add(m->v[STEP], sheaf_long(1), NULL);
+    sheaf_optimizer_minimize(m->optimizer, tape, loss); /* its errors are the step's */
+    return sheaf_assign_add(m->v[STEP], sheaf_long(1), NULL);
 }
 
 static sheaf_dataset *training_data(void)
 {
-    const sheaf_list_files_options order = {.seed = (int64_t)o.seed};
-    const sheaf_shuffle_options shuffle = {.seed = (int64_t)o.seed};
-    const sheaf_interleave_options four = {.cycle_length = 4};
+    const sheaf_list_files_options order = {.seed = o.seed};
     sheaf_dataset *d = sheaf_list_files(in_data("digits-train-*.tfrecord"), &order);
-    d = sheaf_dataset_interleave(d, sheaf_open_tfrecord, NULL, &four);
-    d = sheaf_dataset_shuffle(d, 2000, &shuffle);
+    d = sheaf_dataset_interleave(d, sheaf_open_tfrecord, NULL, NULL);
+    d = sheaf_dataset_shuffle(d, 2000, &(sheaf_shuffle_options){.seed = o.seed});
     d = sheaf_dataset_batch(d, BATCH, NULL); /* the global batch */
     d = sheaf_dataset_parse_example(d, features, 2);
     return sheaf_dataset_prefetch(d, SHEAF_AUTOTUNE);
 }
 
-/* The share of the test file that is classified rightly; `show` prints the answers. */
-static double evaluate(const struct model *m, bool show, sheaf_error *err)
+/* What share of the test file is classified rightly. */
+static sheaf_status evaluate(const struct model *m, double *accuracy, sheaf_error *err)
 {
     sheaf_dataset *d = sheaf_tfrecord(in_data("digits-test.tfrecord"));
     d = sheaf_dataset_parse_example(sheaf_dataset_batch(d, BATCH, NULL), features, 2);
@@ -101,34 +93,33 @@ static double evaluate(const struct model *m, bool show, sheaf_error *err)
     {
         sheaf_tensor *labels = sheaf_element_get(batch, "label");
         sheaf_tensor *answers = sheaf_argmax(logits(m, batch), 1);
-        sheaf_tensor *equal = sheaf_cast(sheaf_equal(answers, labels), SHEAF_INT64);
-        right += sheaf_tensor_integer(sheaf_sum(equal), 0);
+        sheaf_tensor *hits = sheaf_cast(sheaf_equal(answers, labels), SHEAF_INT64);
+        right += sheaf_tensor_integer(sheaf_sum(hits), 0);
         all += sheaf_tensor_elements(labels);
-        if (sheaf_frame_status(err) < 0)
-            break;
-        if (show)
+        if (o.predict)
             printf("%s\n", sheaf_list_str(answers));
     }
     sheaf_iterator_free(it);
     sheaf_dataset_free(d);
-    return all > 0 ? (double)right / (double)all : 0;
+    *accuracy = all > 0 ? (double)right / (double)all : 0;
+    return err->status;
 }
 
 static void train(sheaf_strategy *s, struct model *m, sheaf_error *err)
 {
-    bool chief = sheaf_strategy_should_checkpoint(s);
+    const bool chief = sheaf_strategy_should_checkpoint(s);
+    const sheaf_manager_options keep = {.max_to_keep = 3, .every_steps = 50};
     sheaf_dist_dataset *data = sheaf_distribute_dataset(s, training_data(), NULL);
     sheaf_step *step = sheaf_step_new(train_step, m, NULL);
     sheaf_checkpoint_manager *manager = NULL;
     sheaf_event_writer *events = NULL;
-    const sheaf_manager_options keep = {.max_to_keep = 3, .every_steps = 50};
     const char *path = "";
-    double loss = 0, begin = seconds();
+    double loss = 0, accuracy, begin = seconds();
     if (sheaf_checkpoint_manager_new(m->checkpoint, o.out, &keep, &manager, err) < 0 ||
         sheaf_manager_restore(manager, NULL, err) < 0 ||
         (chief && sheaf_event_writer_open(o.out, &events, err) < 0))
         goto out;
-    int64_t first = sheaf_tensor_integer(sheaf_value(m->v[STEP]), 0), now = first;
+    int64_t now = sheaf_tensor_integer(sheaf_value(m->v[STEP]), 0), first = now;
     for (int64_t e = sheaf_tensor_integer(sheaf_value(m->v[EPOCH]), 0); e < o.epochs; e++) {
         sheaf_dist_iterator *it = sheaf_iterate(data);
         sheaf_values *batch, *result;
@@ -148,16 +139,15 @@ static void train(sheaf_strategy *s, struct model *m, sheaf_error *err)
             (chief && sheaf_event_scalar(events, "loss", now, loss, err) < 0))
             goto out;
         if (chief)
-            printf("epoch %lld step %lld loss %.4f\n", (long long)e + 1, (long long)now, loss);
-        fflush(stdout);
+            show("epoch %lld step %lld loss %.4f", (long long)e + 1, (long long)now, loss);
     }
     if (sheaf_strategy_join(s, 0, err) < 0 || sheaf_manager_save(manager, true, &path, err) < 0 ||
         !chief)
         goto out;
-    now = sheaf_tensor_integer(sheaf_value(m->v[STEP]), 0);
+    now = sheaf_tensor_integer(sheaf_value(m->v[STEP]), 0); /* with the other workers' last */
     double rate = BATCH * (double)(now - first) / (seconds() - begin);
-    double accuracy = evaluate(m, false, err);
-    if (err->status >= 0 && sheaf_event_scalar(events, "accuracy", now, accuracy, err) >= 0)
+    if (evaluate(m, &accuracy, err) >= 0 &&
+        sheaf_event_scalar(events, "accuracy", now, accuracy, err) >= 0)
         summary(now, rate, loss, path, accuracy);
 out:
     sheaf_event_writer_close(events, err->status < 0 ? NULL : err);
@@ -166,17 +156,15 @@ out:
     sheaf_dist_dataset_free(data);
 }
 
-/* The evaluator: every new checkpoint it has time for, up to the last one. --predict: the newest,
- * with its answers. */
+/* The evaluator: every new checkpoint it has time for. --predict: the newest, with its answers. */
 static void follow(struct model *m, sheaf_error *err)
 {
+    double accuracy, patience = o.predict ? 0.1 : 60;
     const char *path = NULL;
-    while (sheaf_checkpoint_wait(o.out, path, o.predict ? 0.1 : 60, &path, err) == SHEAF_OK &&
-           sheaf_checkpoint_restore(m->checkpoint, path, err) >= 0) {
-        double accuracy = evaluate(m, o.predict, err);
-        if (err->status >= 0)
-            printf("%s accuracy %.4f\n", path, accuracy);
-        if (err->status < 0 || o.predict)
+    while (sheaf_checkpoint_restore_next(m->checkpoint, o.out, path, patience, &path, err) == 0 &&
+           evaluate(m, &accuracy, err) >= 0) {
+        show("%s accuracy %.4f", path, accuracy);
+        if (o.predict)
             break;
     }
 }
@@ -192,18 +180,17 @@ int main(int argc, char **argv)
         return sheaf_error_exit(&err);
     if (cluster && sheaf_cluster_is(cluster, "ps"))
         return sheaf_server_run(cluster, NULL, &err) < 0 ? sheaf_error_exit(&err) : 0;
-    bool alone = o.predict || sheaf_cluster_is(cluster, "evaluator");
+    bool trains = !o.predict && !sheaf_cluster_is(cluster, "evaluator");
     if ((o.replicas == 0 || sheaf_devices_configure(o.replicas, &err) >= 0) &&
-        sheaf_strategy_new(alone ? "one" : o.strategy, cluster, NULL, &s, &err) >= 0) {
-        sheaf_status status = SHEAF_OK;
+        sheaf_strategy_new(trains ? o.strategy : "one", cluster, NULL, &s, &err) >= 0) {
         SHEAF_SCOPE(s)
         {
-            status = model_make(&m, &err);
-        } /* variables live where the strategy says */
-        if (status >= 0 && alone)
-            follow(&m, &err);
-        else if (status >= 0)
+            model_make(&m, &err); /* the variables live where the strategy says */
+        }
+        if (err.status >= 0 && trains)
             train(s, &m, &err);
+        else if (err.status >= 0)
+            follow(&m, &err);
     }
     model_free(&m);
     sheaf_strategy_free(s);

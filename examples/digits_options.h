@@ -4,17 +4,20 @@
  *  The command line of digits.c, and what it prints at the end. */
 
 #include <getopt.h>
+#include <stdarg.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 static struct {
     const char *data, *out, *strategy, *optimizer;
     double learning_rate;
     int replicas, epochs, json, predict;
-    uint64_t seed;
-} o = {.data = "examples/data", .out = "run", .optimizer = "adam", .epochs = 20, .seed = 1};
+    int64_t seed;
+} o = {.data = "examples/data", .out = "run", .optimizer = "adam", .epochs = 30, .seed = 1};
 
 static const char usage[] =
     "usage: digits [--data DIR] [--out DIR] [--strategy one|mirrored|multiworker|ps] [--replicas N]\n"
@@ -23,6 +26,7 @@ static const char usage[] =
     "  --data DIR         TFRecords of the digits (examples/data)\n"
     "  --out DIR          checkpoints and TensorBoard events; continues from the newest one there (run)\n"
     "  --strategy NAME    default: what the cluster says\n"
+    "  --learning-rate X  default: what suits the optimizer\n"
     "  --replicas N       split this machine into N logical devices, a replica each\n"
     "  --predict          classify the test file with the newest checkpoint, without a cluster\n"
     "  --json             print the summary as one JSON object on the last line\n";
@@ -42,12 +46,15 @@ static void parse_options(int argc, char **argv)
         case 's': o.strategy = optarg; break;
         case 'r': o.replicas = atoi(optarg); break;
         case 'e': o.epochs = atoi(optarg); break;
-        case 'x': o.seed = strtoull(optarg, NULL, 10); break;
+        case 'x': o.seed = strtoll(optarg, NULL, 10); break;
         case 'p': o.optimizer = optarg; break;
         case 'l': o.learning_rate = atof(optarg); break;
         default: fputs(usage, c == 'h' ? stdout : stderr); exit(c == 'h' ? 0 : 2);
         }
     }
+    const bool adam = strcmp(o.optimizer, "adam") == 0;
+    if (o.learning_rate == 0)
+        o.learning_rate = adam ? 0.003 : strcmp(o.optimizer, "momentum") == 0 ? 0.05 : 0.3;
 }
 
 /* Path of a file of the data directory; valid until the next call. */
@@ -63,6 +70,17 @@ static double seconds(void)
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* A line that is seen at once, also in a pipe. */
+__attribute__((format(printf, 1, 2))) static void show(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vprintf(format, args);
+    va_end(args);
+    putchar('\n');
+    fflush(stdout);
 }
 
 static void summary(int64_t steps, double rate, double loss, const char *checkpoint, double accuracy)

@@ -129,6 +129,10 @@ SHEAF_CHECKED sheaf_status sheaf_manager_step(sheaf_checkpoint_manager *m, int64
 SHEAF_CHECKED sheaf_status sheaf_checkpoint_wait(const char *directory, const char *previous,
                                                  double deadline, const char **path,
                                                  sheaf_error *err);
+/** The same, and restores it; one that is deleted meanwhile, because newer ones came, is skipped. */
+SHEAF_CHECKED sheaf_status sheaf_checkpoint_restore_next(sheaf_checkpoint *c, const char *directory,
+                                                         const char *previous, double deadline,
+                                                         const char **path, sheaf_error *err);
 
 SHEAF_END_DECLS
 

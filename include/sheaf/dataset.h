@@ -176,8 +176,8 @@ SHEAF_CHECKED sheaf_status sheaf_iterator_next(sheaf_iterator *it, sheaf_element
 /** Ends running threads at once and frees. Elements that were handed out stay. */
 SHEAF_API void sheaf_iterator_free(sheaf_iterator *it);
 
-/** Loop over the elements of a dataset, a frame a round; ends at the end or with err->status negative:
- *  `sheaf_element *e; SHEAF_EACH_ELEMENT(e, it, &err) { … }`. `break` leaves it. */
+/** Loop over the elements of a dataset, a frame a round; ends at the end or with err->status negative, also if an
+ *  operation of a round failed: `sheaf_element *e; SHEAF_EACH_ELEMENT(e, it, &err) { … }`. `break` leaves it. */
 #define SHEAF_EACH_ELEMENT(element, it, err)                           \
     for (sheaf_frame SHEAF_BLOCK_NAME(sheaf_each_)                     \
              __attribute__((cleanup(sheaf_frame_close))) = SHEAF_ZERO; \

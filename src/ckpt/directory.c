@@ -267,3 +267,22 @@ sheaf_status sheaf_checkpoint_wait(const char *directory, const char *previous, 
         SHEAF__TRY(sheaf__wait_sleep(next, NULL, err));
     }
 }
+
+sheaf_status sheaf_checkpoint_restore_next(sheaf_checkpoint *c, const char *directory,
+                                           const char *previous, double deadline, const char **path,
+                                           sheaf_error *err)
+{
+    for (const char *next = NULL;; previous = next) {
+        sheaf_error fault = {0};
+        sheaf_status status = sheaf_checkpoint_wait(directory, previous, deadline, &next, err);
+        if (status != SHEAF_OK)
+            return status;
+        status = sheaf_checkpoint_restore(c, next, &fault);
+        if (status < 0 && !sheaf__directory_has(next))
+            continue;
+        if (status < 0)
+            return sheaf__error_copy(err, &fault);
+        *path = next;
+        return SHEAF_OK;
+    }
+}

@@ -194,7 +194,10 @@ sheaf_status sheaf_get_next(sheaf_dist_iterator *it, sheaf_values **out, sheaf_e
 
 bool sheaf_each(sheaf_frame *frame, sheaf_dist_iterator *it, sheaf_values **out, sheaf_error *err)
 {
+    const sheaf_status round = frame->open ? sheaf_frame_status(err) : SHEAF_OK;
     sheaf_frame_close(frame);
+    if (round < 0)
+        return false;
     sheaf_frame_open(frame);
     return sheaf_next(it, out, err) == SHEAF_OK;
 }

@@ -156,6 +156,24 @@ static sheaf_tensor *group_fetch(struct sheaf__save_group *g, const struct sheaf
     return sheaf__tensor_give(t, &err);
 }
 
+/* The first server keeps what the chief has restored. */
+static sheaf_status group_follow(struct sheaf__save_group *g, const char **path, sheaf_error *err)
+{
+    struct sheaf__ps_client *client = client_of(g);
+    const bool says = client->initialises;
+    sheaf__mutex_lock(&client->lock);
+    struct sheaf__ps_remote *r = sheaf__ps_prepare(client, 0);
+    if (says && *path)
+        sheaf__buf_bytes(&r->meta, *path, strlen(*path));
+    sheaf_status status =
+        sheaf__ps_call(client, 0, says ? SHEAF__PS_RESTORED : SHEAF__PS_AWAIT, NULL, 0, err);
+    const struct sheaf__buf *reply = &r->request.reply_meta;
+    if (status >= 0 && !says)
+        *path = reply->size ? sheaf__frame_text((const char *)reply->data, reply->size) : NULL;
+    sheaf__mutex_unlock(&client->lock);
+    return status;
+}
+
 const struct sheaf__save_group_class sheaf__ps_group_class = {
     .writes = group_writes,
     .is_local = group_is_local,
@@ -164,4 +182,5 @@ const struct sheaf__save_group_class sheaf__ps_group_class = {
     .read = group_read,
     .settle = group_settle,
     .fetch = group_fetch,
+    .follow = group_follow,
 };
