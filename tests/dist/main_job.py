@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The main job in all its forms: alone, mirrored, on several workers, on parameter servers, again, and predicting."""
+import glob
+import json
+import os
+import re
+
+from job import check, run, SHEAF
+
+ACCURACY = 0.95
+
+
+def summary(task, limit=60):
+    """It ended well with a summary; the numbers in it."""
+    code = task.ends(limit)
+    check(code == 0 and task.err == "", f"exit code {code}", task.show())
+    last = task.out.rstrip("\n").splitlines()[-1]
+    found = re.fullmatch(r"accuracy (\d\.\d{4})", last)
+    check(found, f"the last line is {last!r}", task.show())
+    check(float(found.group(1)) >= ACCURACY, f"accuracy {found.group(1)}, expected {ACCURACY}")
+    values = {}
+    for key in ("steps", "examples/s", "loss", "checkpoint"):
+        value = re.search(rf"^(?:\S+\| )?{key} (\S+)$", task.out, re.M)
+        check(value, f"no line with {key}", task.show())
+        values[key] = value.group(1)
+    epochs = re.findall(r"epoch (\d+) step \d+ loss \d+\.\d{4}$", task.out, re.M)
+    check(epochs, "no loss was shown while training", task.show())
+    values.update(epochs=[int(e) for e in epochs], accuracy=found.group(1))
+    return values
+
+
+def case_alone(t):
+    one = summary(t.digits())
+    check(one["steps"] == "690", "1,438 examples in batches of 64, 30 times", one)
+    check(len(t.checkpoints()) == 3, "the newest three checkpoints are kept", t.checkpoints())
+    check(len(glob.glob(t.out + "/events.out.tfevents.*")) == 1, "one file of events")
+
+
+def case_mirrored(t):
+    """Every number of replicas trains the same model."""
+    seen = []
+    for replicas in (1, 2, 4):
+        t.out = f"{t.work}/out-{replicas}"
+        one = summary(t.digits("--replicas", str(replicas), name=f"digits-{replicas}"))
+        seen.append((one["steps"], one["loss"]))
+    check(seen[0] == seen[1] == seen[2], "other losses", seen)
+
+
+def case_workers(t):
+    one = summary(t.launch("--worker 2"))
+    check(one["steps"] == "690", "two workers share the batches", one)
+
+
+def case_ps(t):
+    task = t.launch("--worker 2 --ps 2 --evaluator 1")
+    one = summary(task)
+    check(one["steps"] == "1380", "each worker makes its own steps", one)
+    seen = re.findall(r"^evaluator:0\| (\S+) accuracy (\d\.\d{4})$", task.out, re.M)
+    check(seen and seen[-1] == (one["checkpoint"], one["accuracy"]), "the evaluator ends after the last one", seen)
+    shards = glob.glob(one["checkpoint"] + ".data-*-of-00003")
+    check(len(shards) == 3, "each ps wrote a shard, the chief the rest", sorted(os.listdir(t.out)))
+
+
+def case_chief(t):
+    summary(t.launch("--chief 1 --worker 1 --ps 1"))
+
+
+def case_optimizers(t):
+    for optimizer in ("sgd", "momentum", "adam"):
+        t.out = f"{t.work}/out-{optimizer}"
+        summary(t.digits("--optimizer", optimizer, name=optimizer))
+
+
+def goes_on(t, start):
+    """What is started again in its folder goes on after the newest checkpoint."""
+    first = summary(start("--epochs", "16"))
+    second = summary(start("--epochs", "20"))
+    check(second["epochs"][0] == 17 and second["epochs"][-1] == 20, "epochs", second)
+    check(int(second["steps"]) * 16 == int(first["steps"]) * 20, "steps", first, second)
+    third = summary(start("--epochs", "21"))
+    check(third["epochs"] == [21], "epochs", third)
+
+
+def case_again(t):
+    goes_on(t, t.digits)
+
+
+def case_again_workers(t):
+    goes_on(t, lambda *args: t.launch("--worker 2", *args))
+
+
+def case_again_ps(t):
+    goes_on(t, lambda *args: t.launch("--worker 2 --ps 2", *args))
+
+
+def case_json(t):
+    task = t.launch("--worker 2 --ps 1", "--json")
+    check(task.ends(60) == 0, "failed", task.show())
+    last = json.loads(task.out.splitlines()[-1])
+    check(sorted(last) == ["accuracy", "checkpoint", "examples_per_second", "loss", "steps"], "keys", last)
+    check(last["accuracy"] >= ACCURACY and last["steps"] == 1380, "values", last)
+
+
+def case_predict(t):
+    """The checkpoint of any strategy, without a cluster."""
+    one = summary(t.launch("--worker 1 --ps 2"))
+    task = t.digits("--predict")
+    check(task.ends(20) == 0 and not task.err, "failed", task.show())
+    *rows, last = task.out.splitlines()
+    check(last == f"{one['checkpoint']} accuracy {one['accuracy']}", "the same accuracy as after training", last, one)
+    answers = [n for row in rows for n in json.loads(row)]
+    check(len(answers) == 359 and set(answers) == set(range(10)), "a digit for each image", len(answers))
+
+
+def case_predict_nothing(t):
+    t.digits("--predict").fails("no new checkpoint", t.out)
+
+
+def case_tools(t):
+    """`sheaf ckpt` reads what the job wrote."""
+    one = summary(t.launch("--worker 1 --ps 2"))
+    for command in ("list", "verify"):
+        task = t.start(command, SHEAF, "ckpt", command, one["checkpoint"])
+        check(task.ends(20) == 0 and not task.err, "failed", task.show())
+    check("w1/.ATTRIBUTES/VARIABLE_VALUE" in t.tasks[1].out, "w1", t.tasks[1].show())
+
+
+run(globals())
