@@ -4,6 +4,8 @@
 #include "data/rows.h"
 #include "tensor/shape.h"
 
+#include <string.h>
+
 /* Rows as elements: views of the columns, made new or used again. */
 
 sheaf_tensor *sheaf__rows_of(sheaf_tensor *t, int64_t begin, int64_t end, sheaf_error *err)
@@ -49,13 +51,6 @@ sheaf_element *sheaf__element_rows(const sheaf_element *e, size_t first, size_t 
     return map_columns(e, first, count, true, err);
 }
 
-sheaf_element *sheaf__block_element(struct sheaf__block *block, size_t at, sheaf_error *err)
-{
-    if (block->boxed)
-        return sheaf__ref(block->columns);
-    return map_columns(block->columns, block->first + at, 1, false, err);
-}
-
 /* Whether nobody but the caller knows the element and its tensors. */
 static bool is_mine(const sheaf_element *e)
 {
@@ -66,6 +61,29 @@ static bool is_mine(const sheaf_element *e)
                atomic_load_explicit(&t->id, memory_order_relaxed) == 0;
     }
     return mine;
+}
+
+/* The only row of a block that nobody shares becomes the block: its tensors lose their first axis. */
+static bool unstack(struct sheaf__block *block)
+{
+    if (block->capacity == 0 || block->first > 0 || block->count != 1 ||
+        atomic_load_explicit(&block->refs, memory_order_acquire) != 1 || !is_mine(block->columns))
+        return false;
+    for (size_t i = 0; i < block->columns->count; i++) {
+        sheaf_tensor *t = block->columns->items[i].tensor;
+        t->shape = sheaf__shape_inner(t->shape);
+        memmove(t->strides, t->strides + 1, sizeof(t->strides) - sizeof(t->strides[0]));
+    }
+    block->boxed = true;
+    block->capacity = 0;
+    return true;
+}
+
+sheaf_element *sheaf__block_element(struct sheaf__block *block, size_t at, sheaf_error *err)
+{
+    if (block->boxed || unstack(block))
+        return sheaf__ref(block->columns);
+    return map_columns(block->columns, block->first + at, 1, false, err);
 }
 
 sheaf_element *sheaf__row_at(struct sheaf__row *row, struct sheaf__block *block, size_t at,

@@ -18,16 +18,18 @@
 
 /* ---- blocks ---- */
 
-/* Uses up the count of `columns`. */
-static struct sheaf__block *block_new(sheaf_element *columns, bool boxed, size_t first,
-                                      size_t count, sheaf_error *err)
+/* A block for `rows`; uses up the count of `columns`. */
+static struct sheaf__block *block_new(struct sheaf__rows *rows, sheaf_element *columns, bool boxed,
+                                      size_t first, size_t count, sheaf_error *err)
 {
-    struct sheaf__block *block = sheaf__calloc(1, sizeof(*block));
+    struct sheaf__block *block = rows->spare ? rows->spare : sheaf__alloc(sizeof(*block));
+    rows->spare = NULL;
     if (!block) {
         sheaf__unref(columns);
         sheaf__no_memory(err, "rows");
         return NULL;
     }
+    *block = (struct sheaf__block){0};
     atomic_init(&block->refs, 1);
     block->columns = columns;
     block->boxed = boxed;
@@ -103,10 +105,21 @@ static sheaf_status add(struct sheaf__rows *rows, struct sheaf__block *block, sh
     return SHEAF_OK;
 }
 
+/* Gives a count back, and keeps the block itself for the next if it was the last. */
+static void retire(struct sheaf__rows *rows, struct sheaf__block *block)
+{
+    if (rows->spare || !is_unshared(block)) {
+        sheaf__block_unref(block);
+        return;
+    }
+    sheaf__unref(block->columns);
+    rows->spare = block;
+}
+
 void sheaf__rows_clear(struct sheaf__rows *rows)
 {
     for (size_t i = rows->head; i < rows->used; i++)
-        sheaf__block_unref(rows->blocks[i]);
+        retire(rows, rows->blocks[i]);
     rows->head = rows->used = rows->count = rows->reserve = 0;
 }
 
@@ -114,6 +127,7 @@ void sheaf__rows_free(struct sheaf__rows *rows)
 {
     sheaf__rows_clear(rows);
     sheaf__free(rows->blocks);
+    sheaf__free(rows->spare);
     sheaf__unref(rows->text);
     *rows = (struct sheaf__rows){0};
 }
@@ -134,7 +148,7 @@ static sheaf_status cut_front(struct sheaf__rows *rows, size_t count, sheaf_erro
     struct sheaf__block *block = sheaf__rows_front(rows);
     if (!is_unshared(block)) {
         struct sheaf__block *own =
-            block_new(sheaf__ref(block->columns), false, block->first, block->count, err);
+            block_new(rows, sheaf__ref(block->columns), false, block->first, block->count, err);
         if (!own)
             return err->status;
         sheaf__block_unref(block);
@@ -230,7 +244,7 @@ static sheaf_status add_column(sheaf_element *e, const char *name, sheaf_dtype d
 static struct sheaf__block *open_block(struct sheaf__rows *rows, sheaf_element *columns,
                                        size_t capacity, sheaf_error *err)
 {
-    struct sheaf__block *block = block_new(columns, false, 0, 0, err);
+    struct sheaf__block *block = block_new(rows, columns, false, 0, 0, err);
     if (!block || add(rows, block, err) < 0)
         return NULL;
     block->capacity = capacity;
@@ -396,7 +410,7 @@ static sheaf_status copy_element(struct sheaf__rows *rows, struct sheaf__block *
 
 sheaf_status sheaf__rows_put_boxed(struct sheaf__rows *rows, sheaf_element *e, sheaf_error *err)
 {
-    return add(rows, block_new(sheaf__ref(e), true, 0, 1, err), err);
+    return add(rows, block_new(rows, sheaf__ref(e), true, 0, 1, err), err);
 }
 
 sheaf_status sheaf__rows_put(struct sheaf__rows *rows, sheaf_element *e, sheaf_error *err)
@@ -419,7 +433,7 @@ sheaf_status sheaf__rows_put_slices(struct sheaf__rows *rows, sheaf_element *e, 
         sheaf__rows_grow(rows, tail, count);
         return SHEAF_OK;
     }
-    return add(rows, block_new(sheaf__ref(e), false, first, count, err), err);
+    return add(rows, block_new(rows, sheaf__ref(e), false, first, count, err), err);
 }
 
 static bool same_columns(const sheaf_element *a, const sheaf_element *b)

@@ -37,6 +37,7 @@ struct sheaf__rows {
     size_t capacity;
     size_t count;   /* rows in all */
     size_t reserve; /* rows that will come in all: room that a new block makes; 0: unknown */
+    struct sheaf__block *spare; /* an empty one to use again */
     struct sheaf__buffer *text; /* bytes of strings that were copied in; counted */
     size_t text_used;
 };
