@@ -46,9 +46,10 @@ void sheaf__ps_start(struct sheaf__ps_client *client, int i, uint32_t kind,
     q->count = r->part_count;
     q->into = into;
     q->into_count = into_count;
-    q->status = sheaf__buf_check(&r->meta, "a message", &q->error);
-    if (q->status >= 0)
-        q->status = sheaf__request_start(r->peer, q, &q->error);
+    /* once started, the request is the network's until it is finished */
+    r->start = sheaf__buf_check(&r->meta, "a message", &q->error);
+    if (r->start >= 0)
+        r->start = sheaf__request_start(r->peer, q, &q->error);
     r->started = true;
 }
 
@@ -70,7 +71,7 @@ sheaf_status sheaf__ps_finish_all(struct sheaf__ps_client *client, sheaf_error *
         if (!r->started)
             continue;
         r->started = false;
-        if (r->request.status < 0)
+        if (r->start < 0)
             mine = r->request.error;
         else if (sheaf__request_finish(&r->request, &wait, &mine) >= 0)
             continue;

@@ -37,6 +37,7 @@ struct sheaf__ps_remote {
     struct sheaf__part *parts;
     size_t part_count, part_capacity;
     bool started;
+    sheaf_status start; /* whether that worked; else request.error */
 };
 
 struct sheaf__ps_client {
