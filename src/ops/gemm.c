@@ -13,9 +13,8 @@ struct pieces {
     int64_t rows, columns; /* of a piece */
     int64_t across;        /* pieces side by side */
     bool reference;
-    int64_t strip; /* rows at a time for a sink */
-    uint8_t *scratch;
-    size_t scratch_bytes; /* of a piece */
+    struct sheaf__device *device;
+    _Atomic bool failed; /* no memory for a piece */
 };
 
 /* Multiplications that outweigh handing a piece to a thread; most pieces; least sides, below which
@@ -23,8 +22,8 @@ struct pieces {
 #define PIECE_WORK INT64_C(2500000)
 #define PIECE_MOST 64
 #define PIECE_SIDE 128
-/* Bytes of C at a time for a sink: they stay in the second-level cache with what they are used for. */
-#define STRIP_BYTES 131072
+/* Bytes of a piece for a sink: it stays in the second-level cache with what it is used for. */
+#define SINK_BYTES 131072
 /* Below this oneDNN is not worth opening and generating code for. */
 #define SMALL_WORK (INT64_C(1) << 14)
 
@@ -78,37 +77,38 @@ static struct sheaf__gemm part(const struct sheaf__gemm *w, int64_t row, int64_t
     return g;
 }
 
-/* Computes strip by strip into scratch memory that stays in the cache, and hands the rows over. */
-static void sink_piece(const struct pieces *p, const struct sheaf__gemm *piece, int64_t row,
-                       int64_t column, uint8_t *scratch)
+/* Computes a piece into memory that is still in the cache when its rows are handed over. */
+static void sink_piece(struct pieces *p, struct sheaf__gemm *g, int64_t row, int64_t column)
 {
-    const struct sheaf__sink *sink = piece->sink;
-    int64_t size = (int64_t)sheaf_dtype_size(piece->dtype), n = p->whole->n;
-    for (int64_t i = 0; i < piece->m; i += p->strip) {
-        struct sheaf__gemm g = part(piece, i, 0);
-        g.m = piece->m - i < p->strip ? piece->m - i : p->strip;
-        g.c = scratch;
-        g.ldc = g.n;
-        compute(p, &g);
-        finish(&g);
-        bool whole_rows = g.n == n;
-        int64_t stretches = whole_rows ? 1 : g.m, count = whole_rows ? g.m * n : g.n;
-        for (int64_t r = 0; r < stretches; r++)
-            sink->take(sink, scratch + r * g.n * size, (size_t)((row + i + r) * n + column),
-                       (size_t)count);
+    int64_t size = (int64_t)sheaf_dtype_size(g->dtype), n = p->whole->n;
+    struct sheaf__buffer *scratch =
+        sheaf__buffer_new(p->device, (size_t)(g->m * g->n * size), NULL);
+    if (!scratch) {
+        p->failed = true;
+        return;
     }
+    g->c = scratch->data;
+    g->ldc = g->n;
+    compute(p, g);
+    finish(g);
+    bool whole_rows = g->n == n;
+    size_t count = (size_t)(whole_rows ? g->m * n : g->n);
+    for (int64_t i = 0; i < (whole_rows ? 1 : g->m); i++)
+        g->sink->take(g->sink, (const uint8_t *)g->c + i * g->n * size,
+                      (size_t)((row + i) * n + column), count);
+    sheaf__unref(scratch);
 }
 
 static void run_piece(size_t i, void *user)
 {
-    const struct pieces *p = user;
+    struct pieces *p = user;
     const struct sheaf__gemm *w = p->whole;
     int64_t row = (int64_t)i / p->across * p->rows, column = (int64_t)i % p->across * p->columns;
     struct sheaf__gemm g = part(w, row, column);
     g.m = w->m - row < p->rows ? w->m - row : p->rows;
     g.n = w->n - column < p->columns ? w->n - column : p->columns;
     if (w->sink) {
-        sink_piece(p, &g, row, column, p->scratch + i * p->scratch_bytes);
+        sink_piece(p, &g, row, column);
     } else {
         compute(p, &g);
         finish(&g);
@@ -139,6 +139,15 @@ static void cut(struct pieces *p)
     }
 }
 
+/* Whole rows, so that stretches are long, unless a few of them are too much. */
+static void cut_for_sink(struct pieces *p)
+{
+    const struct sheaf__gemm *g = p->whole;
+    int64_t most = SINK_BYTES / (int64_t)sheaf_dtype_size(g->dtype);
+    p->columns = g->n <= most / 16 ? g->n : most / 16;
+    p->rows = most / p->columns / 16 * 16;
+}
+
 static sheaf_status choose(const struct sheaf__gemm *g, bool *reference, sheaf_error *err)
 {
     int64_t mode = sheaf__config_int(SHEAF__CONFIG_KERNELS);
@@ -156,40 +165,20 @@ static sheaf_status choose(const struct sheaf__gemm *g, bool *reference, sheaf_e
     return SHEAF_OK;
 }
 
-static void run_pieces(struct sheaf__device *device, struct pieces *p, size_t count)
-{
-    if (count == 1)
-        run_piece(0, p);
-    else
-        sheaf__device_run(device, count, run_piece, p);
-}
-
-static sheaf_status run_to_sink(struct sheaf__device *device, struct pieces *p, size_t count,
-                                sheaf_error *err)
-{
-    int64_t row = p->columns * (int64_t)sheaf_dtype_size(p->whole->dtype);
-    int64_t strip = STRIP_BYTES / row / 16 * 16;
-    p->strip = strip < 16 ? 16 : strip;
-    p->scratch_bytes = (size_t)((p->strip < p->rows ? p->strip : p->rows) * row + 63) / 64 * 64;
-    struct sheaf__buffer *scratch = sheaf__buffer_new(device, count * p->scratch_bytes, err);
-    if (!scratch)
-        return err->status;
-    p->scratch = scratch->data;
-    run_pieces(device, p, count);
-    sheaf__unref(scratch);
-    return SHEAF_OK;
-}
-
 sheaf_status sheaf__gemm_run(struct sheaf__device *device, const struct sheaf__gemm *g,
                              sheaf_error *err)
 {
-    struct pieces p = {.whole = g};
+    struct pieces p = {.whole = g, .device = device};
     SHEAF__TRY(choose(g, &p.reference, err));
-    cut(&p);
+    if (g->sink)
+        cut_for_sink(&p);
+    else
+        cut(&p);
     p.across = (g->n + p.columns - 1) / p.columns;
     size_t count = (size_t)(p.across * ((g->m + p.rows - 1) / p.rows));
-    if (g->sink)
-        return run_to_sink(device, &p, count, err);
-    run_pieces(device, &p, count);
-    return SHEAF_OK;
+    if (count == 1)
+        run_piece(0, &p);
+    else
+        sheaf__device_run(device, count, run_piece, &p);
+    return p.failed ? sheaf__no_memory(err, "a matrix product") : SHEAF_OK;
 }
