@@ -19,6 +19,7 @@ struct source {
     size_t bytes;            /* of them, about */
     sheaf_error err;         /* after the rows; reading goes on once it was taken */
     bool ended;              /* after the rows */
+    bool failed;             /* there is only an error, which takes no turn in the cycle */
     bool busy;               /* a thread has it */
 };
 
@@ -107,7 +108,7 @@ static void take_input(struct sheaf__interleave_crew *crew)
     else if (status < 0 && s)
         s->err = err;
     if (s)
-        s->ended = status < 0; /* behind its error there is nothing */
+        s->failed = s->ended = status < 0;
     sheaf__rows_free(&rows);
     sheaf__mutex_lock(&crew->lock);
     crew->input_busy = false;
@@ -154,6 +155,7 @@ static void read_ahead(struct sheaf__interleave_crew *crew, struct source *s)
     if (status == SHEAF_OK)
         status = sheaf__rows_move(&rows, rows.count, &s->rows, &err);
     s->bytes += bytes;
+    s->failed = failed_open;
     s->ended = status == SHEAF_END || failed_open;
     if (status < 0)
         s->err = err;
@@ -242,13 +244,14 @@ static sheaf_status read_slot(struct sheaf__interleave_crew *crew, size_t want,
     }
     sheaf_status status = sheaf__error_copy(err, &s->err);
     s->err.status = SHEAF_OK;
-    if (status < 0)
+    if (status < 0 && !s->failed)
         return status;
     crew->slots[crew->at] = NULL;
     crew->open--;
     crew->dead = s;
-    advance(crew);
-    return SHEAF_OK;
+    if (!s->failed)
+        advance(crew);
+    return status;
 }
 
 /* Puts the next source into the empty slot at hand. SHEAF_PENDING: none yet; SHEAF_END: nothing is

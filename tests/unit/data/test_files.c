@@ -57,8 +57,51 @@ static void test_golden(void **state)
     json_decref(root);
 }
 
+/* S191: list_files, shard, repeat, shuffle, interleave, map, as the document writes it: over the
+ * workers every record comes once a repetition; so it does whatever the order (S54, S193). */
+static sheaf_status to_number(const sheaf_element *in, sheaf_element *out, void *user)
+{
+    sheaf_bytes b = sheaf_tensor_bytes(sheaf_element_get(in, NULL), 0);
+    char digits[32];
+    (void)user;
+    snprintf(digits, sizeof(digits), "%.*s", (int)b.size, b.data);
+    return sheaf_element_put(out, "", sheaf_long(strtoll(digits, NULL, 10)));
+}
+
+static sheaf_dataset *documents_pipeline(int workers, int worker, int repeats)
+{
+    const sheaf_list_files_options sorted = {.no_shuffle = true};
+    const sheaf_interleave_options cycle = {.cycle_length = 2, .block_length = 1, .parallel = 2};
+    const sheaf_map_options two = {.parallel = 2};
+    const sheaf_shuffle_options seed = {.seed = 11};
+    sheaf_dataset *d = sheaf_list_files(rig_golden("input/tfrecord/a*.tfrecord"), &sorted);
+    d = sheaf_dataset_repeat(sheaf_dataset_shard(d, workers, worker), repeats);
+    d = sheaf_dataset_shuffle(d, 8, &seed);
+    d = sheaf_dataset_interleave(d, sheaf_open_tfrecord, NULL, &cycle);
+    return sheaf_dataset_map(d, to_number, NULL, &two);
+}
+
+static void test_the_documents_pipeline(void **state)
+{
+    (void)state;
+    for (int workers = 1; workers <= 3; workers++) {
+        int seen[28] = {0};
+        for (int w = 0; w < workers; w++) {
+            sheaf_dataset *d = documents_pipeline(workers, w, 2);
+            json_t *found = elements(d), *value;
+            size_t i;
+            json_array_foreach(found, i, value) seen[json_integer_value(value)]++;
+            json_decref(found);
+            sheaf_dataset_free(d);
+        }
+        for (int i = 0; i < 28; i++)
+            assert_int_equal(seen[i], 2);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {rig_test(test_golden)};
+    const struct CMUnitTest tests[] = {rig_test(test_golden),
+                                       rig_test(test_the_documents_pipeline)};
     return rig_run(tests);
 }
