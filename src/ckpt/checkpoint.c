@@ -20,8 +20,8 @@ static bool group_child(sheaf_trackable *t, size_t i, const char **name, sheaf_t
     const struct sheaf__ckpt_group *g = t->object;
     if (i >= g->count)
         return false;
-    *name = g->edges[i].name;
-    *child = g->edges[i].child;
+    *name = g->edges[i]->name;
+    *child = g->edges[i]->child;
     return true;
 }
 
@@ -30,40 +30,56 @@ static const struct sheaf__trackable_class group_class = {.child = group_child};
 static void clear_group(struct sheaf__ckpt_group *g)
 {
     for (size_t i = 0; i < g->count; i++) {
-        sheaf__free(g->edges[i].name);
-        if (g->edges[i].group) {
-            clear_group(g->edges[i].group);
-            sheaf__free(g->edges[i].group);
-        }
+        struct sheaf__ckpt_edge *edge = g->edges[i];
+        if (edge->group)
+            clear_group(edge->group);
+        sheaf__free(edge->group);
+        sheaf__free(edge->name);
+        sheaf__free(edge);
     }
     sheaf__free(g->edges);
+    sheaf__strmap_clear(&g->by_name, NULL);
 }
 
 static struct sheaf__ckpt_edge *find_edge(const struct sheaf__ckpt_group *g, const char *name,
                                           size_t size)
 {
-    for (size_t i = 0; i < g->count; i++) {
-        if (strlen(g->edges[i].name) == size && !memcmp(g->edges[i].name, name, size))
-            return &g->edges[i];
-    }
-    return NULL;
+    return sheaf__strmap_get_bytes(&g->by_name, name, size);
 }
 
-/* NULL: no memory. The edges of the root are kept sorted, as keywords are; others in the order in
- * which they came. */
+/* Where an edge comes in: those of the root are sorted, as keywords are; others come at the end. */
+static size_t place_of(const struct sheaf__ckpt_group *g, const char *name, bool sorted)
+{
+    size_t low = sorted ? 0 : g->count, high = g->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (strcmp(g->edges[middle]->name, name) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* NULL: no memory. */
 static struct sheaf__ckpt_edge *add_edge(struct sheaf__ckpt_group *g, const char *name, size_t size,
                                          bool sorted)
 {
+    struct sheaf__ckpt_edge *edge = sheaf__calloc(1, sizeof(*edge));
     char *copy = sheaf__strndup(name, size);
-    if (!copy || !sheaf__array_reserve(&g->edges, &g->capacity, g->count + 1, sizeof(*g->edges))) {
+    if (!edge || !copy ||
+        !sheaf__array_reserve(&g->edges, &g->capacity, g->count + 1, sizeof(*g->edges)) ||
+        !sheaf__strmap_set_bytes(&g->by_name, name, size, edge, NULL)) {
+        sheaf__free(edge);
         sheaf__free(copy);
         return NULL;
     }
-    size_t at = g->count++;
-    for (; sorted && at > 0 && strcmp(g->edges[at - 1].name, copy) > 0; at--)
-        g->edges[at] = g->edges[at - 1];
-    g->edges[at] = (struct sheaf__ckpt_edge){.name = copy};
-    return &g->edges[at];
+    edge->name = copy;
+    size_t at = place_of(g, copy, sorted);
+    memmove(g->edges + at + 1, g->edges + at, (g->count - at) * sizeof(*g->edges));
+    g->edges[at] = edge;
+    g->count++;
+    return edge;
 }
 
 /* The root: its edges, and the counter once there is one. */

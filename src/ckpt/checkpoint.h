@@ -6,16 +6,18 @@
 
 #include "ckpt/save.h"
 
+struct sheaf__ckpt_edge {
+    char *name;
+    sheaf_trackable *child;
+    struct sheaf__ckpt_group *group; /* own; NULL: the program's object */
+};
+
 /* An object that only has children: the checkpoint itself, or a step of a path "model/kernel". */
 struct sheaf__ckpt_group {
     sheaf_trackable trackable;
-    char *name; /* of the edge to it */
-    struct sheaf__ckpt_edge {
-        char *name;
-        sheaf_trackable *child;
-        struct sheaf__ckpt_group *group; /* own; NULL: the program's object */
-    } * edges;
+    struct sheaf__ckpt_edge **edges;
     size_t count, capacity;
+    struct sheaf__strmap by_name; /* of the edges */
 };
 
 /* The number of saves so far: TensorFlow's save_counter. */

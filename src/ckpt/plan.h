@@ -68,8 +68,9 @@ struct sheaf__plan_check {
     size_t all_count;
     sheaf_shardable *const *mine;
     size_t count;
+    size_t last; /* the one found last: callbacks mostly keep the order */
 };
-sheaf_status sheaf__plan_check(const struct sheaf__plan_check *check, sheaf_shard_plan *plan,
+sheaf_status sheaf__plan_check(struct sheaf__plan_check *check, sheaf_shard_plan *plan,
                                sheaf_error *err);
 
 #endif

@@ -45,24 +45,34 @@ static void task_text(const char *device, char *text, size_t size)
     snprintf(text, size, "%.*s", end ? (int)(end - device) : (int)strlen(device), device);
 }
 
-/* The tensor of the key that the placement is (a slice of): of `count` tensors in `list`. */
-static sheaf_shardable *find_input(sheaf_shardable *const *list, size_t count,
-                                   struct sheaf__placement *p, bool *key_known)
+/* Whether the placement is the tensor, or a slice of it; then its slice is filled. */
+static bool is_part_of(struct sheaf__placement *p, const sheaf_shardable *t)
 {
-    for (size_t i = 0; i < count; i++) {
-        sheaf_shardable *t = list[i];
+    struct sheaf__slice slice;
+    if (!strcmp(t->slice_spec, p->slice_spec)) {
+        p->slice = t->slice;
+        return true;
+    }
+    if (!*p->slice_spec || sheaf__slice_parse(p->slice_spec, t->slice.full, &slice, NULL) < 0 ||
+        sheaf__slice_intersect(&slice, &t->slice, NULL) != sheaf_shape_elements(slice.shape))
+        return false;
+    p->slice = slice;
+    return true;
+}
+
+/* The tensor of this task that the placement is (a slice of). */
+static sheaf_shardable *find_input(struct sheaf__plan_check *check, struct sheaf__placement *p,
+                                   bool *key_known)
+{
+    for (size_t i = 0; i < check->count; i++) {
+        size_t at =
+            check->last + i < check->count ? check->last + i : check->last + i - check->count;
+        sheaf_shardable *t = check->mine[at];
         if (strcmp(t->tensor->item.key, p->key) != 0)
             continue;
         *key_known = true;
-        if (!strcmp(t->slice_spec, p->slice_spec)) {
-            p->slice = t->slice;
-            return t;
-        }
-        struct sheaf__slice slice;
-        if (!*p->slice_spec || sheaf__slice_parse(p->slice_spec, t->slice.full, &slice, NULL) < 0)
-            continue;
-        if (sheaf__slice_intersect(&slice, &t->slice, NULL) == sheaf_shape_elements(slice.shape)) {
-            p->slice = slice;
+        if (is_part_of(p, t)) {
+            check->last = at;
             return t;
         }
     }
@@ -105,8 +115,8 @@ static sheaf_status altered_shape(const struct sheaf__plan_check *check,
     return broken(check, p, err, "a tensor was found with an altered shape", more);
 }
 
-static sheaf_status check_placement(const struct sheaf__plan_check *check,
-                                    struct sheaf__placement *p, sheaf_error *err)
+static sheaf_status check_placement(struct sheaf__plan_check *check, struct sheaf__placement *p,
+                                    sheaf_error *err)
 {
     bool key_known = false;
     char more[200];
@@ -115,7 +125,7 @@ static sheaf_status check_placement(const struct sheaf__plan_check *check,
                       p->shard < 0 ? "a tensor was put into a shard of negative number"
                                    : "a tensor that holds an error was put into a shard",
                       "");
-    p->input = find_input(check->mine, check->count, p, &key_known);
+    p->input = find_input(check, p, &key_known);
     if (!p->input && !key_known)
         return not_in_graph(check, p, err);
     if (!p->input)
@@ -206,7 +216,7 @@ static sheaf_status check_covers(const struct sheaf__plan_check *check, sheaf_sh
     return status;
 }
 
-sheaf_status sheaf__plan_check(const struct sheaf__plan_check *check, sheaf_shard_plan *plan,
+sheaf_status sheaf__plan_check(struct sheaf__plan_check *check, sheaf_shard_plan *plan,
                                sheaf_error *err)
 {
     if (plan->failed)

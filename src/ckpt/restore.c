@@ -68,7 +68,7 @@ static void bind_node(struct restoring *r, int32_t node)
     for (size_t i = 0; i < ours->child_count; i++) {
         int32_t child = ours->children[i].node;
         if (r->bound[child] < 0)
-            r->bound[child] = sheaf__graph_child(theirs, ours->children[i].name);
+            r->bound[child] = sheaf__graph_child(theirs, ours->children[i].name, i);
     }
 }
 

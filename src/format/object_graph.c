@@ -84,8 +84,10 @@ bool sheaf__graph_add_slot(struct sheaf__graph_node *node, const char *name, int
     return true;
 }
 
-int32_t sheaf__graph_child(const struct sheaf__graph_node *node, const char *name)
+int32_t sheaf__graph_child(const struct sheaf__graph_node *node, const char *name, size_t near)
 {
+    if (near < node->child_count && !strcmp(node->children[near].name, name))
+        return node->children[near].node;
     for (size_t i = 0; i < node->child_count; i++) {
         if (!strcmp(node->children[i].name, name))
             return node->children[i].node;

@@ -61,9 +61,9 @@ bool sheaf__graph_add_attribute(struct sheaf__graph_node *node, const char *name
                                 const char *full_name, const char *key);
 bool sheaf__graph_add_slot(struct sheaf__graph_node *node, const char *name, int32_t variable,
                            int32_t value);
-/* Node number of the child of that name, -1 if there is none; the attribute of that name, or NULL.
- */
-int32_t sheaf__graph_child(const struct sheaf__graph_node *node, const char *name);
+/* Node number of the child of that name, -1 if there is none; looks at edge `near` first. */
+int32_t sheaf__graph_child(const struct sheaf__graph_node *node, const char *name, size_t near);
+/* The attribute of that name, or NULL. */
 const struct sheaf__graph_attribute *sheaf__graph_attribute(const struct sheaf__graph_node *node,
                                                             const char *name);
 

@@ -146,8 +146,8 @@ static void node_numbers_are_checked(void **state)
               "object graph");
     static const char self[] = "\x0a\x05\x0a\x03\x12\x01w";
     rig_ok(sheaf__object_graph_read(&graph, self, 7, &err), &err);
-    assert_int_equal(sheaf__graph_child(&graph.nodes[0], "w"), 0);
-    assert_int_equal(sheaf__graph_child(&graph.nodes[0], "v"), -1);
+    assert_int_equal(sheaf__graph_child(&graph.nodes[0], "w", 5), 0);
+    assert_int_equal(sheaf__graph_child(&graph.nodes[0], "v", 0), -1);
     sheaf__object_graph_free(&graph);
 }
 
