@@ -77,7 +77,7 @@ static void test_any_order_of_events(void **state)
         struct run alone = {.kind = kind, .take = 1000};
         run(&alone);
         assert_true(strlen(alone.found) > 10);
-        for (uint64_t seed = 1; seed <= 60; seed++) {
+        for (uint64_t seed = 1; seed <= 200; seed++) {
             struct run r = {
                 .kind = kind, .threads = 2, .take = seed % 3 ? 1000 : (int)(seed / 3) % 8};
             sheaf_error err = {0};
