@@ -14,7 +14,7 @@ static _Thread_local sheaf_creator_scope *innermost;
 
 bool sheaf_creator_scope_enter(sheaf_creator_scope *scope, sheaf_variable_creator_fn fn, void *user)
 {
-    if (scope->open)
+    if (scope->open || !fn)
         return false;
     *scope = (sheaf_creator_scope){.parent = innermost, .fn = fn, .user = user, .open = 1};
     innermost = scope;
@@ -31,6 +31,8 @@ void sheaf_creator_scope_leave(sheaf_creator_scope *scope)
 
 sheaf_variable *sheaf_variable_create_next(sheaf_variable_request *request)
 {
+    if (!request)
+        return NULL;
     sheaf_creator_scope *scope = request->next;
     /* One seed for all parts and copies, whoever makes them. */
     if (!request->initial && !request->initializer.seed)

@@ -49,10 +49,12 @@ static sheaf_status check_inputs(const struct sheaf__call *call, sheaf_error *er
             continue;
         if (!(op->dtypes >> t->dtype & 1)) {
             char wanted[200];
-            list_dtypes(op->dtypes, wanted, sizeof(wanted));
-            return sheaf__call_error(call, err, "dtype %s of shape %s, wanted %s",
+            const uint64_t all = (UINT64_C(1) << SHEAF__DTYPES) - 1, others = ~op->dtypes & all;
+            const bool most = __builtin_popcountll(op->dtypes) > __builtin_popcountll(others);
+            list_dtypes(most ? others : op->dtypes, wanted, sizeof(wanted));
+            return sheaf__call_error(call, err, "dtype %s of shape %s, wanted %s%s",
                                      sheaf_dtype_name(t->dtype), SHEAF__SHAPE_TEXT(t->shape),
-                                     wanted);
+                                     most ? "any but " : "", wanted);
         }
         if (t->dtype != call->in[0]->dtype)
             return sheaf__call_error(call, err, "%s of shape %s with %s of shape %s",

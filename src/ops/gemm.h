@@ -45,7 +45,5 @@ sheaf_status sheaf__onednn_open(sheaf_error *err);
 /** Product alone, on the calling thread, whatever OpenMP was told. Only after open succeeded. False: not for
  * this dtype on this processor. */
 bool sheaf__onednn_gemm(const struct sheaf__gemm *g);
-/** Compiles the kernels for float32 (tens of milliseconds, once in a process). */
-void sheaf__onednn_warm(void);
 
 #endif

@@ -16,8 +16,8 @@ sheaf_status sheaf__infer_reshape(struct sheaf__call *call, sheaf_error *err)
     sheaf_shape shape = call->attrs->shape;
     int64_t have = sheaf_tensor_elements(t), known = 1;
     int unknown = -1;
-    bool fits = shape.rank >= 0;
-    for (int i = 0; i < shape.rank; i++) {
+    bool fits = shape.rank >= 0 && shape.rank <= SHEAF_MAX_RANK;
+    for (int i = 0; fits && i < shape.rank; i++) {
         if (shape.dims[i] == SHEAF_UNKNOWN_DIM && unknown < 0)
             unknown = i;
         else

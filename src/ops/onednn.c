@@ -152,19 +152,3 @@ bool sheaf__onednn_gemm(const struct sheaf__gemm *g)
     leave(before);
     return done;
 }
-
-void sheaf__onednn_warm(void)
-{
-    float a[16] = {0}, b[16] = {0}, c[16];
-    const struct sheaf__gemm g = {.dtype = SHEAF_FLOAT32,
-                                  .m = 4,
-                                  .n = 4,
-                                  .k = 4,
-                                  .a = a,
-                                  .b = b,
-                                  .c = c,
-                                  .lda = 4,
-                                  .ldb = 4,
-                                  .ldc = 4};
-    sheaf__onednn_gemm(&g);
-}

@@ -233,6 +233,24 @@ void sheaf__tape_lookup(sheaf_variable *v, sheaf_tensor *ids, sheaf_tensor *rows
     }
 }
 
+/* A view that tensor/ made: its rows are a slice, all of its elements a reshape to the same shape. */
+static void follow_view(sheaf_tensor *from, sheaf_tensor *to, int64_t first)
+{
+    if (!sheaf__tape_follows(&from, 1) || to->layout != SHEAF__DENSE)
+        return;
+    const struct sheaf__attrs attrs = {.shape = to->shape, .begin = {first < 0 ? 0 : first}};
+    sheaf__tape_record(&(struct sheaf__call){
+        .op = sheaf__op(first < 0 ? SHEAF__OP_RESHAPE : SHEAF__OP_SLICE),
+        .in = &from,
+        .count = 1,
+        .attrs = &attrs,
+        .device = to->device,
+        .dtype = to->dtype,
+        .shape = to->shape,
+        .out = to,
+    });
+}
+
 /* ---- life ---- */
 
 void sheaf__tape_stop(struct sheaf_tape *t)
@@ -274,6 +292,7 @@ static sheaf_tape *start(bool persistent)
     sheaf__object_init(&t->object, &tape_class);
     if (!sheaf__frame_own(t))
         return NULL;
+    sheaf__tensor_on_derived(follow_view);
     t->parent = tapes;
     t->linked = true;
     tapes = t;

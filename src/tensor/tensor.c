@@ -263,3 +263,20 @@ uint64_t sheaf__tensor_id(const sheaf_tensor *t)
         return mine;
     return now;
 }
+
+/* ---- who follows what becomes of a tensor ---- */
+
+static _Atomic(sheaf__derived_fn) derived;
+
+void sheaf__tensor_on_derived(sheaf__derived_fn fn)
+{
+    atomic_store_explicit(&derived, fn, memory_order_release);
+}
+
+sheaf_tensor *sheaf__tensor_derived(sheaf_tensor *from, sheaf_tensor *to, int64_t first)
+{
+    sheaf__derived_fn fn = atomic_load_explicit(&derived, memory_order_acquire);
+    if (fn && sheaf__tensor_ok(to))
+        fn(from, to, first);
+    return to;
+}

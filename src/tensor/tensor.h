@@ -17,8 +17,6 @@
 
 #include <stdatomic.h>
 
-struct sheaf__tape_node;
-
 enum sheaf__layout {
     SHEAF__DENSE,
     SHEAF__SPARSE, /**< parts: indices (n, rank) int64, values (n); `shape` is the dense one */
@@ -47,13 +45,6 @@ struct sheaf_tensor {
     sheaf_tensor *parts[2]; /**< counted, of the other layouts */
     sheaf_error *error;     /**< failed: the error; else NULL */
     _Atomic uint64_t id;    /**< sheaf__tensor_id(), 0 until asked */
-    /** For ops/: what the tape numbered `tape` knows of this tensor. Written by the thread that
-     * made the tensor, before others see it; a tensor that came from elsewhere is looked up by its
-     * id instead. */
-    struct {
-        uint64_t tape;
-        struct sheaf__tape_node *node;
-    } hook;
 };
 
 /* ---- making ---- */
@@ -70,7 +61,7 @@ sheaf_tensor *sheaf__tensor_over(sheaf_dtype dtype, sheaf_shape shape, struct sh
  * Same dtype; not plain. */
 sheaf_tensor *sheaf__tensor_view(sheaf_tensor *t, sheaf_shape shape, const int64_t *strides,
                                  int64_t offset, sheaf_error *err);
-/** The same tensor under another header, of its own plain flag and tape hook. */
+/** The same tensor under another header, of its own plain flag. */
 sheaf_tensor *sheaf__tensor_alias(sheaf_tensor *t, sheaf_error *err);
 
 /** Rows [begin, end) of axis 0, as sheaf_tensor_rows(): a view of the elements of any layout but
@@ -109,6 +100,13 @@ static inline bool sheaf__tensor_ok(const sheaf_tensor *t)
 {
     return t && !t->error;
 }
+
+/** Told when a public function gave `to` the elements of `from`: rows from `first` on, or all of them
+ * (-1). So that gradients flow through views: ops/ sets it with the first tape. Any thread. */
+typedef void (*sheaf__derived_fn)(sheaf_tensor *from, sheaf_tensor *to, int64_t first);
+void sheaf__tensor_on_derived(sheaf__derived_fn fn);
+/** Tells it, unless `to` failed, and returns `to`. */
+sheaf_tensor *sheaf__tensor_derived(sheaf_tensor *from, sheaf_tensor *to, int64_t first);
 
 /* ---- reaching the elements ---- */
 

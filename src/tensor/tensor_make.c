@@ -94,5 +94,5 @@ sheaf_tensor *sheaf_plain(sheaf_tensor *t)
     sheaf_tensor *alias = sheaf__tensor_alias(t, &err);
     if (alias)
         alias->plain = true;
-    return sheaf__tensor_give(alias, &err);
+    return sheaf__tensor_derived(t, sheaf__tensor_give(alias, &err), -1);
 }

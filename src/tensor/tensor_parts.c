@@ -197,7 +197,8 @@ sheaf_tensor *sheaf_tensor_rows(sheaf_tensor *t, int64_t begin, int64_t end)
     if (bad)
         return bad;
     sheaf_error err;
-    return sheaf__tensor_give(sheaf__tensor_slice(t, begin, end, &err), &err);
+    sheaf_tensor *rows = sheaf__tensor_give(sheaf__tensor_slice(t, begin, end, &err), &err);
+    return sheaf__tensor_derived(t, rows, begin);
 }
 
 /* ---- moving ---- */
@@ -246,5 +247,6 @@ sheaf_tensor *sheaf_tensor_to_device(sheaf_tensor *t, const char *device)
         return bad;
     sheaf_error err;
     struct sheaf__device *to = sheaf__device_find(device, &err);
-    return sheaf__tensor_give(to ? sheaf__tensor_to(t, to, &err) : NULL, &err);
+    sheaf_tensor *copy = sheaf__tensor_give(to ? sheaf__tensor_to(t, to, &err) : NULL, &err);
+    return sheaf__tensor_derived(t, copy, -1);
 }

@@ -48,6 +48,19 @@ static void adds_up_all_uses(void **state)
     EXPECT(sheaf_tape_gradient(tape, y, x), SHEAF_FLOAT32, SHEAF_SCALAR, 33);
 }
 
+/* Rows, copies to a device and plain numbers are views that tensors make by themselves. */
+static void flows_through_views(void **state)
+{
+    (void)state;
+    sheaf_tensor *x = F32(SHEAF_SHAPE(3, 2), 1, 2, 3, 4, 5, 6);
+    sheaf_tape *tape = sheaf_tape_start();
+    sheaf_tape_watch(tape, x);
+    sheaf_tensor *y = sheaf_square(sheaf_tensor_rows(sheaf_tensor_rows(x, 1, 3), 0, 1));
+    y = sheaf_tensor_to_device(y, "CPU:0");
+    EXPECT(sheaf_tape_gradient(tape, sheaf_plain(sheaf_sum(y)), x), SHEAF_FLOAT32,
+           SHEAF_SHAPE(3, 2), 0, 0, 6, 8, 0, 0);
+}
+
 static void nests(void **state)
 {
     (void)state;
@@ -445,6 +458,7 @@ int main(void)
         rig_test(follows_what_is_watched),
         rig_test(is_zero_for_what_does_not_matter),
         rig_test(adds_up_all_uses),
+        rig_test(flows_through_views),
         rig_test(nests),
         rig_test(persists_only_when_told),
         rig_test(outlives_inner_frames),
