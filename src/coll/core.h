@@ -15,6 +15,7 @@
 #include "coll/sum.h"
 #include "coll/team.h"
 #include "net/call.h"
+#include "net/patience.h"
 
 /* ---- what travels ---- */
 
@@ -57,8 +58,9 @@ struct sheaf__coll_head {
         } data; /* DATA: where it goes */
         struct {
             int32_t size, replicas;
-            uint32_t order;
-        } join; /* JOIN */
+            uint32_t order, zero;
+            uint64_t host; /* whose memory can be shared; 0: nobody's */
+        } join;            /* JOIN */
     } u;
 };
 
@@ -94,6 +96,7 @@ struct sheaf__team {
     uint32_t generation;
     bool reproducible, wide; /* wide: some member sums before it sends */
     struct sheaf__layout by_rank, by_replica;
+    struct sheaf__shm *shm; /* NULL: none */
 
     struct sheaf__mutex lock; /* guards what follows and the cores' members of the same kind */
     sheaf_error lost;         /* status < 0: a member is lost, or has left */
@@ -130,10 +133,14 @@ struct sheaf__core {
     struct sheaf__abort *aborts;
     size_t abort_count, abort_capacity;
     struct sheaf__list arrivals;
+    bool calling; /* call `seq - 1` is being made */
     struct sheaf__exchange *current;
     struct sheaf__arrival **calls; /* room for the current exchange */
     _Atomic uint64_t events;       /* counts what an exchange may wait for */
     /* Of the leader. */
+    uint64_t shm_calls, shm_rounds; /* counts in shared memory */
+    struct sheaf__patience patience;
+    uint32_t shm_epoch; /* for which they hold */
     uint8_t *scratch;
     size_t scratch_size;
     uint32_t *piece_counts;
@@ -203,10 +210,20 @@ static inline size_t sheaf__exchange_inline_size(const struct sheaf__exchange *x
 }
 /* "all_reduce of 12 float32 \"w\"". */
 void sheaf__coll_describe(const struct sheaf__coll_what *what, char *text, size_t size);
+/* Whether two calls fit together. */
+bool sheaf__coll_same(const struct sheaf__coll_what *a, const struct sheaf__coll_what *b);
 /* TEAM_MISMATCH, naming both. */
 sheaf_status sheaf__coll_mismatch(const char *who, const struct sheaf__coll_what *a,
                                   const char *other, const struct sheaf__coll_what *b,
                                   sheaf_error *err);
+
+/* Something happened that a call may wait for: wakes it in shared memory, too. With team->lock. */
+void sheaf__core_event(struct sheaf__core *core);
+
+/* The same between this member and member `rank`, which the error names. */
+sheaf_status sheaf__coll_member_mismatch(const struct sheaf__team *team,
+                                         const struct sheaf__coll_what *mine, int rank,
+                                         const struct sheaf__coll_what *theirs, sheaf_error *err);
 
 /* ---- messages (messages.c) ---- */
 
@@ -231,6 +248,36 @@ void sheaf__exchange_arrive(struct sheaf__core *core, struct sheaf__arrival *a);
 /* Enters the team, and takes the JOINs that came before; then it is told of what comes. */
 void sheaf__registry_enter(struct sheaf__registry *registry, struct sheaf__team *team);
 void sheaf__registry_leave(struct sheaf__team *team);
+
+/* ---- members on one machine (shm.c) ---- */
+
+struct sheaf__shm;
+/* After the layouts: shared memory for the team, if all its members can share; else none, which is no
+ * failure. */
+sheaf_status sheaf__shm_open(struct sheaf__team *team, const struct sheaf__wait *wait,
+                             sheaf_error *err);
+void sheaf__shm_close(struct sheaf__team *team);
+/* Begins a call through shared memory: says what is called, with the data of `parts`, and returns
+ * when all members have called the same. */
+sheaf_status sheaf__shm_meet(struct sheaf__channel *c, const struct sheaf__coll_what *what,
+                             const struct sheaf__part *parts, size_t count,
+                             const struct sheaf__wait *wait, sheaf_error *err);
+enum { SHEAF__SHM_SMALL = 16 << 10 }; /* most data that comes with a call */
+/* Data of member `rank` that came with the call; until the next call begins. */
+const uint8_t *sheaf__shm_data(const struct sheaf__channel *c, int rank);
+/* A sum of one array of every member, after sheaf__shm_meet(): `mine` is ours, `out` gets all of it.
+ * sum->arrays is filled in here; it has room for one of each member. */
+struct sheaf__shm_sum {
+    struct sheaf__sum sum;
+    const void **arrays;
+    const void *mine;
+    void *out;
+    size_t count;
+};
+sheaf_status sheaf__shm_reduce(struct sheaf__channel *c, struct sheaf__shm_sum *s,
+                               const struct sheaf__wait *wait, sheaf_error *err);
+/* Wakes the thread that waits in shared memory for a call of the core, if any. With team->lock. */
+void sheaf__shm_poke(struct sheaf__core *core);
 
 /* ---- calls of the leader, over the members; arrays of the local replicas (reduce.c, spread.c) ---- */
 

@@ -90,6 +90,9 @@ sheaf_status sheaf__crew_act(struct sheaf__channel *c, struct sheaf__coll_args *
         status = sheaf__coll_acts[args[0]->what.kind](c, args, wait, e);
     if (status < 0)
         sheaf__core_fail(c->core, e);
+    sheaf__mutex_lock(&c->team->lock);
+    c->core->calling = false;
+    sheaf__mutex_unlock(&c->team->lock);
     return status;
 }
 

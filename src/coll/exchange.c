@@ -54,7 +54,7 @@ sheaf_status sheaf__coll_mismatch(const char *who, const struct sheaf__coll_what
                         theirs);
 }
 
-static bool same_call(const struct sheaf__coll_what *a, const struct sheaf__coll_what *b)
+bool sheaf__coll_same(const struct sheaf__coll_what *a, const struct sheaf__coll_what *b)
 {
     return a->kind == b->kind && a->op == b->op && a->dtype == b->dtype && a->root == b->root &&
            a->count == b->count && a->check == b->check &&
@@ -106,6 +106,12 @@ void *sheaf__core_scratch(struct sheaf__core *core, size_t size)
     return core->scratch;
 }
 
+void sheaf__core_event(struct sheaf__core *core)
+{
+    atomic_fetch_add(&core->events, 1);
+    sheaf__shm_poke(core);
+}
+
 sheaf_status sheaf__core_check_failure(const struct sheaf__core *core, uint64_t seq,
                                        sheaf_error *err)
 {
@@ -133,11 +139,11 @@ void sheaf__core_fail(struct sheaf__core *core, const sheaf_error *cause)
     head.channel = (uint8_t)core->number;
     sheaf__mutex_lock(&team->lock);
     head.epoch = core->epoch;
-    head.seq = core->current ? core->current->seq : core->seq;
+    head.seq = core->seq - core->calling;
     bool first = sheaf__core_check_failure(core, head.seq, NULL) == SHEAF_OK;
     if (first)
         core->failure = *cause;
-    atomic_fetch_add(&core->events, 1);
+    sheaf__core_event(core);
     sheaf__mutex_unlock(&team->lock);
     if (!first || !team->net)
         return;
@@ -149,27 +155,28 @@ void sheaf__core_fail(struct sheaf__core *core, const sheaf_error *cause)
 
 /* ---- beginning ---- */
 
-static void member_name(const struct sheaf__team *team, int rank, char text[40])
+sheaf_status sheaf__coll_member_mismatch(const struct sheaf__team *team,
+                                         const struct sheaf__coll_what *mine, int rank,
+                                         const struct sheaf__coll_what *theirs, sheaf_error *err)
 {
-    snprintf(text, 40, "%s:%d", team->members[rank].task.job, team->members[rank].task.index);
+    const sheaf_task *a = &team->members[team->rank].task, *b = &team->members[rank].task;
+    char us[40], them[40];
+    snprintf(us, sizeof(us), "%s:%d", a->job, a->index);
+    snprintf(them, sizeof(them), "%s:%d", b->job, b->index);
+    sheaf__coll_mismatch(us, mine, them, theirs, err);
+    sheaf__error_set_peer(err, b->job, b->index);
+    return SHEAF_ERR_TEAM_MISMATCH;
 }
 
 /* The call of a member meets ours. With the lock. */
 static void meet(struct sheaf__exchange *x, struct sheaf__arrival *a)
 {
     struct sheaf__core *core = x->core;
-    struct sheaf__team *team = core->team;
     int rank = a->head->rank;
-    char mine[40], theirs[40];
     x->calls[rank] = a;
     x->arrived++;
-    if (same_call(&x->what, &a->head->u.what) || core->failure.status < 0)
-        return;
-    member_name(team, team->rank, mine);
-    member_name(team, rank, theirs);
-    sheaf__coll_mismatch(mine, &x->what, theirs, &a->head->u.what, &core->failure);
-    sheaf__error_set_peer(&core->failure, team->members[rank].task.job,
-                          team->members[rank].task.index);
+    if (!sheaf__coll_same(&x->what, &a->head->u.what) && core->failure.status == SHEAF_OK)
+        sheaf__coll_member_mismatch(core->team, &x->what, rank, &a->head->u.what, &core->failure);
 }
 
 static bool is_for(const struct sheaf__exchange *x, const struct sheaf__arrival *a)
@@ -183,7 +190,7 @@ void sheaf__exchange_arrive(struct sheaf__core *core, struct sheaf__arrival *a)
         meet(core->current, a);
     else
         sheaf__list_append(&core->arrivals, &a->node);
-    atomic_fetch_add(&core->events, 1);
+    sheaf__core_event(core);
 }
 
 /* Calls that came before; those of epochs that are over go. With the lock. */
@@ -226,6 +233,7 @@ sheaf_status sheaf__exchange_begin(struct sheaf__exchange *x, const struct sheaf
     if (status == SHEAF_OK) {
         x->epoch = core->epoch;
         x->seq = core->seq++;
+        core->calling = true;
         core->current = x;
         take_arrivals(x, &old);
     }
@@ -372,6 +380,7 @@ sheaf_status sheaf__exchange_end(struct sheaf__exchange *x, sheaf_status status,
         sheaf__core_fail(core, e);
     }
     sheaf__mutex_lock(&team->lock);
+    core->calling = false;
     core->current = NULL;
     sheaf__mutex_unlock(&team->lock);
     if (status < 0) {

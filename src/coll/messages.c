@@ -26,7 +26,7 @@ static void count_unsent(struct sheaf__exchange *x, int change)
     struct sheaf__team *team = x->core->team;
     sheaf__mutex_lock(&team->lock);
     x->unsent += change;
-    atomic_fetch_add(&x->core->events, 1);
+    sheaf__core_event(x->core);
     sheaf__mutex_unlock(&team->lock);
 }
 
@@ -138,7 +138,7 @@ static void on_data(struct sheaf__core *core, const struct sheaf__coll_head *hea
     struct sheaf__exchange *x = core->current;
     if (x && x->came && x->epoch == head->epoch && x->seq == head->seq)
         x->came(x, head->rank, head, size);
-    atomic_fetch_add(&core->events, 1);
+    sheaf__core_event(core);
 }
 
 /* The entry for an epoch, made if need be; NULL: no memory, or too many, which no member needs. */
@@ -170,7 +170,7 @@ static void on_abort(struct sheaf__core *core, struct sheaf__call *call,
     /* All blame the member that was lost first, not who left because of that. */
     if (a->cause.status == SHEAF_ERR_TEAM_LOST && core->team->blame.status == SHEAF_OK)
         core->team->blame = a->cause;
-    atomic_fetch_add(&core->events, 1);
+    sheaf__core_event(core);
 }
 
 /* True if the call was taken over. With both locks. */
@@ -268,7 +268,7 @@ static void lose(struct sheaf__team *team, struct sheaf__member *member, const s
     }
     for (int i = 0; i < SHEAF__CHANNELS; i++)
         if (team->cores[i])
-            atomic_fetch_add(&team->cores[i]->events, 1);
+            sheaf__core_event(team->cores[i]);
     sheaf__mutex_unlock(&team->lock);
 }
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* Up to so many bytes go to everybody; else pieces of that size. Elements a helper takes at a time. */
-enum { SMALL_MOST = 32 << 10, PIECE_BYTES = 256 << 10, STRIPE = 16 << 10, BLOCKS_MOST = 64 };
+enum { PIECE_BYTES = 256 << 10, STRIPE = 16 << 10, BLOCKS_MOST = 64 };
 
 /* One reduction, on the leader. */
 struct work {
@@ -362,7 +362,31 @@ static sheaf_status reduce_large(struct work *w, struct sheaf__exchange *x, shea
 
 static bool is_small(const struct work *w)
 {
-    return w->count * w->wire_size * (size_t)w->layout->most <= SMALL_MOST;
+    return w->count * w->wire_size * (size_t)w->layout->most <= SHEAF__SHM_SMALL;
+}
+
+/* Whether the sum itself can go through shared memory: every member has one block. */
+static bool is_shared(const struct work *w)
+{
+    return w->c->team->shm && w->layout->most == 1;
+}
+
+static sheaf_status reduce_shared(struct work *w, const struct sheaf__wait *wait, sheaf_error *err)
+{
+    const struct sheaf__part part = {(void *)(uintptr_t)w->blocks[0], w->count * w->wire_size};
+    struct sheaf__shm_sum s = {.sum = sum_of_all(w),
+                               .arrays = w->arrays,
+                               .mine = w->blocks[0],
+                               .out = w->sum,
+                               .count = w->count};
+    bool small = is_small(w);
+    SHEAF__TRY(sheaf__shm_meet(w->c, &w->args[0]->what, &part, small && w->count > 0, wait, err));
+    if (!small)
+        return sheaf__shm_reduce(w->c, &s, wait, err);
+    for (int m = 0; m < w->c->team->size; m++)
+        w->arrays[m] = m == w->rank ? w->blocks[0] : sheaf__shm_data(w->c, m);
+    sheaf__sum_range(&s.sum, w->sum, 0, w->count);
+    return SHEAF_OK;
 }
 
 /* Memory for own blocks, the others' blocks and, where the result cannot be made in place, the sums. */
@@ -373,10 +397,12 @@ static sheaf_status take_memory(struct work *w, uint8_t **room, sheaf_error *err
     size_t pieces = w->part / w->piece + 1;
     for (int k = 0; k < w->own; k++)
         own += block_is_plain(w, k) ? 0 : round_up(w->count * w->wire_size);
-    if (!is_small(w))
+    bool whole =
+        is_small(w) || is_shared(w); /* all sums are made here, not only those of our part */
+    if (!whole)
         slots = (size_t)(w->layout->count - w->own) * round_up(w->part * w->wire_size);
     if (w->scatter)
-        sums = round_up((is_small(w) ? w->count : w->part) * w->size);
+        sums = round_up((whole ? w->count : w->part) * w->size);
     uint8_t *memory = sheaf__core_scratch(core, own + slots + sums + 1);
     w->arrays = sheaf__alloc_array((size_t)w->layout->count, sizeof(void *));
     if (!memory || !w->arrays ||
@@ -389,7 +415,7 @@ static sheaf_status take_memory(struct work *w, uint8_t **room, sheaf_error *err
     if (w->scatter)
         w->sum = memory + own + slots;
     else
-        w->sum = (uint8_t *)w->args[0]->out + (is_small(w) ? 0 : w->first * w->size);
+        w->sum = (uint8_t *)w->args[0]->out + (whole ? 0 : w->first * w->size);
     return SHEAF_OK;
 }
 
@@ -405,12 +431,16 @@ static sheaf_status reduce_over_members(struct work *w, const struct sheaf__wait
     sheaf_status status = take_memory(w, &room, err);
     if (status == SHEAF_OK)
         status = make_blocks(w, room, err);
-    if (status == SHEAF_OK)
+    if (status == SHEAF_OK && is_shared(w))
+        status = reduce_shared(w, wait, err);
+    else if (status == SHEAF_OK && w->c->team->shm)
+        status = sheaf__shm_meet(w->c, &w->args[0]->what, NULL, 0, wait, err);
+    if (status == SHEAF_OK && !is_shared(w))
         status = is_small(w) ? reduce_small(w, &x, err) : reduce_large(w, &x, err);
     sheaf__free(w->arrays);
     SHEAF__TRY(status);
     if (w->scatter) {
-        deal(w, w->sum, is_small(w) ? 0 : w->first);
+        deal(w, w->sum, is_small(w) || is_shared(w) ? 0 : w->first);
     } else if (w->c->local > 1) {
         w->loop_out = w->args[0]->out;
         loop(w, copy_stripe);

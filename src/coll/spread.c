@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-/* Up to so many bytes travel with the CALL. */
-enum { SMALL_MOST = 32 << 10 };
+/* Up to so many bytes travel with the call. */
+enum { SMALL_MOST = SHEAF__SHM_SMALL };
 
 static void copy(void *to, const void *from, size_t size)
 {
@@ -32,6 +32,8 @@ sheaf_status sheaf__coll_barrier(struct sheaf__channel *c, struct sheaf__coll_ar
     struct sheaf__exchange x = {.core = c->core, .what = args[0]->what, .wait = wait};
     if (c->team->size == 1)
         return SHEAF_OK;
+    if (c->team->shm)
+        return sheaf__shm_meet(c, &args[0]->what, NULL, 0, wait, err);
     sheaf_status status = sheaf__exchange_begin(&x, NULL, 0, err);
     if (status == SHEAF_OK)
         status = sheaf__exchange_wait(&x, sheaf__exchange_all_called, err);
@@ -91,6 +93,20 @@ static sheaf_status broadcast_over_members(struct sheaf__exchange *x, struct bro
     return sheaf__exchange_end(x, status, err);
 }
 
+/* Through shared memory: small ones whole, of others that they are called. */
+static sheaf_status broadcast_shared(struct sheaf__channel *c, struct sheaf__exchange *x,
+                                     struct broadcast *b, sheaf_error *err)
+{
+    bool root = b->member == c->team->rank, small = b->bytes <= SMALL_MOST;
+    const struct sheaf__part part = {b->data, b->bytes};
+    SHEAF__TRY(sheaf__shm_meet(c, &x->what, &part, root && small && b->bytes > 0, x->wait, err));
+    if (!small)
+        return broadcast_over_members(x, b, err);
+    if (!root)
+        copy(b->data, sheaf__shm_data(c, b->member), b->bytes);
+    return SHEAF_OK;
+}
+
 sheaf_status sheaf__coll_broadcast(struct sheaf__channel *c, struct sheaf__coll_args *const *args,
                                    const struct sheaf__wait *wait, sheaf_error *err)
 {
@@ -106,7 +122,9 @@ sheaf_status sheaf__coll_broadcast(struct sheaf__channel *c, struct sheaf__coll_
     };
     int local = b.member == c->team->rank ? what->root - c->layout->replica[b.member] : 0;
     b.data = args[local]->out;
-    if (c->team->size > 1)
+    if (c->team->shm)
+        SHEAF__TRY(broadcast_shared(c, &x, &b, err));
+    else if (c->team->size > 1)
         SHEAF__TRY(broadcast_over_members(&x, &b, err));
     for (int r = 0; r < c->local; r++)
         copy(args[r]->out, b.data, b.bytes);
@@ -183,15 +201,10 @@ static sheaf_status send_large(struct sheaf__exchange *x, const struct gather *g
     return sheaf__exchange_wait(x, gather_is_there, err);
 }
 
-/* This member's bytes are in their place in `all`; the others' come to theirs. */
-static sheaf_status gather_over_members(struct sheaf__exchange *x, struct gather *g,
-                                        sheaf_error *err)
+static sheaf_status gather_by_messages(struct sheaf__exchange *x, struct gather *g, bool small,
+                                       sheaf_error *err)
 {
-    struct sheaf__team *team = x->core->team;
-    size_t first = bytes_before(g, g->layout->replica[team->rank]);
-    g->total = bytes_before(g, g->layout->total);
-    g->own = bytes_before(g, g->layout->replica[team->rank + 1]) - first;
-    bool small = gather_is_small(g, team->size);
+    size_t first = bytes_before(g, g->layout->replica[x->core->team->rank]);
     const struct sheaf__part part = {g->all + first, g->own};
     x->place = place_gather;
     x->came = count_bytes;
@@ -202,6 +215,35 @@ static sheaf_status gather_over_members(struct sheaf__exchange *x, struct gather
     if (status == SHEAF_OK)
         status = small ? take_small(x, g, err) : send_large(x, g, first, err);
     return sheaf__exchange_end(x, status, err);
+}
+
+/* Through shared memory: small ones whole, of others that they are called. */
+static sheaf_status gather_shared(struct sheaf__channel *c, struct sheaf__exchange *x,
+                                  struct gather *g, bool small, sheaf_error *err)
+{
+    const struct sheaf__layout *l = g->layout;
+    const struct sheaf__part part = {g->all + bytes_before(g, l->replica[c->team->rank]), g->own};
+    SHEAF__TRY(sheaf__shm_meet(c, &x->what, &part, small && g->own > 0, x->wait, err));
+    if (!small)
+        return gather_by_messages(x, g, false, err);
+    for (int m = 0; m < c->team->size; m++) {
+        size_t first = bytes_before(g, l->replica[m]);
+        if (m != c->team->rank)
+            copy(g->all + first, sheaf__shm_data(c, m), bytes_before(g, l->replica[m + 1]) - first);
+    }
+    return SHEAF_OK;
+}
+
+/* This member's bytes are in their place in `all`; the others' come to theirs. */
+static sheaf_status gather_over_members(struct sheaf__channel *c, struct sheaf__exchange *x,
+                                        struct gather *g, sheaf_error *err)
+{
+    const struct sheaf__layout *l = g->layout;
+    int rank = c->team->rank;
+    g->total = bytes_before(g, l->total);
+    g->own = bytes_before(g, l->replica[rank + 1]) - bytes_before(g, l->replica[rank]);
+    bool small = gather_is_small(g, c->team->size);
+    return c->team->shm ? gather_shared(c, x, g, small, err) : gather_by_messages(x, g, small, err);
 }
 
 /* Puts the local replicas' bytes into their places. */
@@ -220,7 +262,7 @@ sheaf_status sheaf__coll_all_gather(struct sheaf__channel *c, struct sheaf__coll
     struct gather g = {.layout = c->layout, .sizes = args[0]->sizes, .all = args[0]->out};
     put_own(c, args, &g);
     if (c->team->size > 1)
-        SHEAF__TRY(gather_over_members(&x, &g, err));
+        SHEAF__TRY(gather_over_members(c, &x, &g, err));
     for (int r = 1; r < c->local; r++)
         copy(args[r]->out, g.all, args[0]->what.count);
     return SHEAF_OK;
@@ -244,7 +286,7 @@ static sheaf_status gather_sizes(struct sheaf__channel *c, struct sheaf__coll_ar
     struct sheaf__exchange x = {.core = c->core, .what = args[0]->what, .wait = wait};
     struct gather g = {.layout = l, .sizes = each, .all = (uint8_t *)sizes};
     x.what.own = 0;
-    sheaf_status status = c->team->size > 1 ? gather_over_members(&x, &g, err) : SHEAF_OK;
+    sheaf_status status = c->team->size > 1 ? gather_over_members(c, &x, &g, err) : SHEAF_OK;
     sheaf__free(each);
     return status;
 }
@@ -266,7 +308,7 @@ static sheaf_status gather_known(struct sheaf__channel *c, struct sheaf__coll_ar
     x.what.count = g->total;
     put_own(c, args, g);
     if (c->team->size > 1)
-        SHEAF__TRY(gather_over_members(&x, g, err));
+        SHEAF__TRY(gather_over_members(c, &x, g, err));
     for (int r = 0; r < c->local; r++) {
         void *own = r == 0 ? g->all : sheaf__memdup(g->all, g->total);
         if (!own)

@@ -161,6 +161,8 @@ static sheaf_status join(struct sheaf__team *team, const struct sheaf__wait *wai
     head.u.join.size = team->size;
     head.u.join.replicas = team->local;
     head.u.join.order = team->reproducible;
+    head.u.join.host = sheaf__net_shared_host(team->net);
+    team->members[team->rank].join = head;
     team->registry = sheaf__net_service(team->net, SHEAF__CALL_TEAM);
     if (!team->registry)
         return sheaf__error(err, SHEAF_ERR_INTERNAL, "the net does not serve teams");
@@ -233,6 +235,8 @@ sheaf_status sheaf__team_new(const struct sheaf__team_options *options,
         status = make_layout(t, &t->by_rank, false, err);
     if (status == SHEAF_OK)
         status = make_layout(t, &t->by_replica, true, err);
+    if (status == SHEAF_OK && t->net)
+        status = sheaf__shm_open(t, wait, err);
     if (status < 0)
         sheaf__team_free(t);
     else
@@ -245,6 +249,7 @@ void sheaf__team_free(struct sheaf__team *team)
     if (!team)
         return;
     sheaf__registry_leave(team);
+    sheaf__shm_close(team);
     for (int i = 0; i < SHEAF__CHANNELS; i++)
         sheaf__core_free(team->cores[i]);
     for (int i = 0; team->members && i < team->size; i++) {

@@ -185,17 +185,25 @@ static void keep(void *user)
 {
     struct sheaf__net *net = user;
     struct sheaf__spin spin = sheaf__spin_for(0);
+    bool spun = false;
     while (!atomic_load(&net->stop)) {
         keeper_enter(net);
         bool worked = round_once(net, true);
         run_timers(net);
-        if (worked)
-            spin = sheaf__spin_for(net->spin);
+        if (worked) {
+            if (spun)
+                sheaf__patience_learn(&net->keeping, true);
+            spin = sheaf__spin_for(sheaf__patience_spin(&net->keeping, net->spin));
+            spun = spin.end != 0;
+        }
         if (worked || sheaf__spin_again(&spin)) {
             drive_leave(net);
             sheaf__thread_point();
             continue;
         }
+        if (spun)
+            sheaf__patience_learn(&net->keeping, false);
+        spun = false;
         bool sleep = arm_all(net);
         int64_t until = atomic_load(&net->next_timer);
         net->keeper_sleeps = sleep;
@@ -218,14 +226,15 @@ void sheaf__net_kick(struct sheaf__net *net)
 static void drive_until(struct sheaf__net *net, bool (*ready)(void *user), void *user)
 {
     enum { LAST_ROUNDS = 4 };
-    struct sheaf__spin spin = sheaf__spin_for(net->spin);
+    int64_t patience = sheaf__patience_spin(&net->waiters, net->spin);
+    struct sheaf__spin spin = sheaf__spin_for(patience);
     bool sockets = net->sockets_with_data > 0;
     if (net->keeper_sleeps)
         disarm_all(net);
     atomic_store(&net->drives_sockets, sockets);
     do {
         if (round_once(net, sockets))
-            spin = sheaf__spin_for(net->spin);
+            spin = sheaf__spin_for(patience);
     } while (!ready(user) && sheaf__spin_again(&spin) && atomic_load(&net->gate_waiters) == 0);
     atomic_store(&net->drives_sockets, false);
     if (!net->keeper_sleeps)
@@ -241,15 +250,18 @@ static void drive_until(struct sheaf__net *net, bool (*ready)(void *user), void 
 
 void sheaf__net_spin(struct sheaf__net *net, bool (*ready)(void *user), void *user)
 {
-    struct sheaf__spin spin = sheaf__spin_for(net->spin);
+    struct sheaf__spin spin = sheaf__spin_for(sheaf__patience_spin(&net->waiters, net->spin));
+    if (ready(user))
+        return;
+    bool there = false;
     do {
-        if (ready(user))
-            return;
         if (drive_try(net)) {
             drive_until(net, ready, user);
             drive_leave(net);
         }
-    } while (sheaf__spin_again(&spin));
+        there = ready(user);
+    } while (!there && sheaf__spin_again(&spin));
+    sheaf__patience_learn(&net->waiters, there);
 }
 
 static bool at_once(void *user)
@@ -523,4 +535,9 @@ sheaf_task sheaf__net_task(const struct sheaf__net *net)
 uint64_t sheaf__net_incarnation(const struct sheaf__net *net)
 {
     return net->identity.incarnation;
+}
+
+uint64_t sheaf__net_shared_host(const struct sheaf__net *net)
+{
+    return net->identity.transports & 1U << SHEAF__LANE_SHM ? net->identity.host : 0;
 }

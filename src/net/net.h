@@ -68,6 +68,10 @@ const char *sheaf__net_address(const struct sheaf__net *net);
 sheaf_task sheaf__net_task(const struct sheaf__net *net);
 uint64_t sheaf__net_incarnation(const struct sheaf__net *net);
 
+/* A number that is equal in nets whose processes can and may share memory (net/segment.h); 0: this one
+ * shares with nobody. */
+uint64_t sheaf__net_shared_host(const struct sheaf__net *net);
+
 /* A table of this program that must be equal in peers that have one of that name, e.g. "functions".
  * Proved in the handshake; a peer whose table differs is refused with INCOMPATIBLE, which names the
  * table. Before start. `name` at most 31 bytes, at most 8 tables. */

@@ -15,6 +15,7 @@
 #include "net/call.h"
 #include "net/handshake.h"
 #include "net/lane.h"
+#include "net/patience.h"
 #include "net/poller.h"
 #include "net/socket.h"
 
@@ -98,6 +99,7 @@ struct sheaf__net {
     struct sheaf__thread *keeper;
     struct sheaf__token *token;
     int64_t heartbeat, silence, spin;
+    struct sheaf__patience waiters, keeping;
     struct sheaf__service services[SHEAF__CALL_KINDS];
     char listen_address[SHEAF__ADDRESS_TEXT]; /* as asked for; "" if none */
     char address[SHEAF__ADDRESS_TEXT];        /* real one */

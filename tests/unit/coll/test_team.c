@@ -249,6 +249,12 @@ static void test_over_sockets_and_shared_memory(void **state)
     world_run(&tcp);
     struct world shm = {.size = 3, .environment = {"SHEAF_TRANSPORT=shm"}, .play = play_everything};
     world_run(&shm);
+    struct world uneven = {.size = 2,
+                           .locals = {3, 1},
+                           .reproducible = true,
+                           .environment = {"SHEAF_TRANSPORT=shm"},
+                           .play = play_everything};
+    world_run(&uneven);
 }
 
 /* ---- the same bits wherever the replicas are ---- */
@@ -299,6 +305,8 @@ static void test_reproducible_over_placements(void **state)
             w.locals[m] = placements[i][m];
             w.size = m + 1;
         }
+        world_run(&w);
+        w.environment[0] = "SHEAF_TRANSPORT=shm";
         world_run(&w);
     next:;
     }
@@ -358,6 +366,8 @@ static void test_mismatch_T48(void **state)
     (void)state;
     struct world w = {.size = 2, .play = play_mismatch};
     world_run(&w);
+    struct world shm = {.size = 2, .environment = {"SHEAF_TRANSPORT=shm"}, .play = play_mismatch};
+    world_run(&shm);
 }
 
 static sheaf_status play_local_mismatch(struct player *p)
@@ -396,7 +406,7 @@ static sheaf_status play_late(struct player *p)
         return SHEAF_OK;
     }
     CHECK_FAILS(p, sheaf__channel_barrier(p->channel, p->local, &wait, &p->err), SHEAF_ERR_DEADLINE,
-                "barrier: step 3: not done in time; not called by worker:2");
+                "step 3: not done in time; not called by worker:2");
     return SHEAF_OK;
 }
 
@@ -405,6 +415,8 @@ static void test_deadline_names_who_is_missing(void **state)
     (void)state;
     struct world w = {.size = 3, .play = play_late};
     world_run(&w);
+    struct world shm = {.size = 3, .environment = {"SHEAF_TRANSPORT=shm"}, .play = play_late};
+    world_run(&shm);
 }
 
 static sheaf_status play_nothing(struct player *p)
@@ -458,6 +470,8 @@ static void test_lost_member(void **state)
     (void)state;
     struct world w = {.size = 3, .play = play_lost};
     world_run(&w);
+    struct world shm = {.size = 3, .environment = {"SHEAF_TRANSPORT=shm"}, .play = play_lost};
+    world_run(&shm);
 }
 
 /* ---- a replica fails its step ---- */
@@ -501,6 +515,12 @@ static void test_abort_and_reset(void **state)
     rig_ok(sheaf__channel_open(team, 0, 0, &channel, &err), &err);
     struct world w = {.size = 2, .locals = {2, 2}, .play = play_abort, .user = channel};
     world_run(&w);
+    struct world shm = {.size = 2,
+                        .locals = {2, 2},
+                        .environment = {"SHEAF_TRANSPORT=shm"},
+                        .play = play_abort,
+                        .user = channel};
+    world_run(&shm);
     sheaf__channel_free(channel);
     sheaf__team_free(team);
 }
@@ -549,6 +569,9 @@ static void test_background(void **state)
     world_run(&two);
     struct world many = {.size = 3, .locals = {2, 1, 3}, .play = play_jobs};
     world_run(&many);
+    struct world shm = {
+        .size = 2, .locals = {2, 1}, .environment = {"SHEAF_TRANSPORT=shm"}, .play = play_jobs};
+    world_run(&shm);
 }
 
 static sheaf_status play_background_given_up(struct player *p)
