@@ -2,21 +2,21 @@
 """Single-process training rates of TensorFlow, as a graph and compiled by XLA."""
 import time
 
-import numpy as np
 import tensorflow as tf
 
+import mlp
 from turns import line, take
 
-STEPS = 100
 tf.config.threading.set_intra_op_parallelism_threads(2)
 tf.config.threading.set_inter_op_parallelism_threads(2)
 K, L = tf.keras, tf.keras.layers
-rng = np.random.default_rng(0)
 loss_fn = K.losses.SparseCategoricalCrossentropy(from_logits=True)
 
 
 def make_step(rule, jit):
     model = K.Sequential([L.Input((784,)), L.Dense(512, "relu"), L.Dense(512, "relu"), L.Dense(10)])
+    for i, layer in enumerate(model.layers):
+        layer.kernel.assign(mlp.weights(i))
     optimizer = K.optimizers.get(rule)
     optimizer.build(model.trainable_variables)
 
@@ -31,29 +31,36 @@ def make_step(rule, jit):
     return step
 
 
-works = []
-for batch in (32, 256):
-    x = tf.constant(rng.random((batch, 784), dtype=np.float32))
-    y = tf.constant(rng.integers(0, 10, batch))
-    for rule in ("sgd", "adam"):
-        for jit in (False, True):
-            step = make_step(rule, jit)
-            for _ in range(5):
-                step(x, y)
-            peer = "tensorflow-xla" if jit else "tensorflow"
-            works.append((peer, f"train MLP 784-512-512-10 batch {batch} {rule}", step, x, y, batch))
+class Work:
+    def __init__(self, batch, rule, jit):
+        self.peer = "tensorflow-xla" if jit else "tensorflow"
+        self.batch, self.rule = batch, rule
+        self.step = make_step(rule, jit)
+        self.x, self.y = map(tf.constant, mlp.batch_of(batch))
+        self.turns = 0
+        for _ in range(mlp.WARM_UP):
+            self.step(self.x, self.y)
+
+    def measure(self):
+        best = 0
+        for _ in range(mlp.TIMES):
+            begin = time.perf_counter()
+            for _ in range(mlp.STEPS):
+                loss = self.step(self.x, self.y)
+            loss = float(loss)
+            best = max(best, mlp.STEPS * self.batch / (time.perf_counter() - begin))
+        line(self.peer, "train " + mlp.name(self.batch, self.rule), best, "examples/s")
+        self.turns += 1
+        if self.turns == 1:
+            line(self.peer, mlp.loss_name(self.batch, self.rule), loss, "loss")
+
+
+works = [Work(b, r, jit) for b in (32, 256) for r in ("sgd", "adam") for jit in (False, True)]
 
 
 def measure():
-    for peer, work, step, x, y, batch in works:
-        best = 0
-        for _ in range(3):
-            begin = time.perf_counter()
-            for _ in range(STEPS):
-                loss = step(x, y)
-            loss.numpy()
-            best = max(best, STEPS * batch / (time.perf_counter() - begin))
-        line(peer, work, best, "examples/s")
+    for work in works:
+        work.measure()
 
 
 take(measure)

@@ -30,11 +30,10 @@ enum { BENCH_COUNT = sizeof(BENCHES) / sizeof(BENCHES[0]) };
 void sheaf__bench_print(double figure, const char *unit, const char *format, ...)
 {
     va_list args;
-    int digits = figure >= 1000 ? 0 : figure >= 10 ? 1 : 3;
     va_start(args, format);
     fputs("sheaf\t", stdout);
     vprintf(format, args);
-    printf("\t%.*f\t%s\n", digits, figure, unit);
+    printf(figure >= 1e5 ? "\t%.0f\t%s\n" : "\t%.6g\t%s\n", figure, unit);
     fflush(stdout);
     va_end(args);
 }
