@@ -53,11 +53,27 @@ void sheaf__ps_start(struct sheaf__ps_client *client, int i, uint32_t kind,
     r->started = true;
 }
 
-/* The job cannot go on without a server: its loss is remembered for the others. */
-static void remember_loss(struct sheaf__ps_client *client, const sheaf_error *err)
+/* The job cannot go on without a server: its loss is remembered for the others. A server that has
+ * left because of that has said so before: the first cause is the one to report. */
+static void remember_loss(struct sheaf__ps_client *client, sheaf_error *err)
 {
-    if (err->status == SHEAF_ERR_UNAVAILABLE)
-        sheaf__error_keep_first(&client->failure, err);
+    if (err->status != SHEAF_ERR_UNAVAILABLE)
+        return;
+    sheaf__mutex_lock(&client->failing);
+    sheaf__error_keep_first(&client->failure, err);
+    *err = client->failure;
+    sheaf__mutex_unlock(&client->failing);
+}
+
+static void serve_failed(struct sheaf__call *call, void *user)
+{
+    struct sheaf__ps_client *client = user;
+    sheaf_error cause;
+    sheaf__ps_get_error(sheaf__call_meta(call), &cause);
+    sheaf__mutex_lock(&client->failing);
+    sheaf__error_keep_first(&client->failure, &cause);
+    sheaf__mutex_unlock(&client->failing);
+    sheaf__call_reply(call, NULL);
 }
 
 sheaf_status sheaf__ps_finish_all(struct sheaf__ps_client *client, sheaf_error *err)
@@ -357,9 +373,12 @@ void sheaf__ps_client_free(struct sheaf__ps_client *client)
 {
     if (!client)
         return;
-    if (client->failure.status < 0 && !client->done) {
+    sheaf__mutex_lock(&client->failing);
+    const sheaf_error failure = client->failure;
+    sheaf__mutex_unlock(&client->failing);
+    if (failure.status < 0 && !client->done) {
         client->deadline_ns = ABORT_SECONDS * SHEAF__S;
-        tell_all(client, SHEAF__PS_ABORT, &client->failure, sizeof(client->failure), NULL);
+        tell_all(client, SHEAF__PS_ABORT, &failure, sizeof(failure), NULL);
     }
     clear_queue(client);
     for (int i = 0; i < client->server_count; i++) {
@@ -393,7 +412,10 @@ static sheaf_status start_net(struct sheaf__ps_client *client, sheaf_error *err)
                                          .address = sheaf_cluster_address(c, job, index)};
     sheaf__str_copy(options.task.job, sizeof(options.task.job), job);
     sheaf__context_set_task(sheaf__context(), job, index);
+    const struct sheaf__service failed = {
+        .kind = SHEAF__PS_FAILED, .serve = serve_failed, .user = client};
     SHEAF__TRY(sheaf__net_new(&options, &client->net, err));
+    SHEAF__TRY(sheaf__net_serve(client->net, &failed, err));
     return sheaf__net_start(client->net, err);
 }
 

@@ -61,8 +61,10 @@ struct sheaf__ps_client {
     size_t wanted_capacity, into_capacity;
     struct sheaf__ps_queued *queue;
     size_t queue_count, queue_capacity;
-    bool done;           /* said so to the servers */
-    sheaf_error failure; /* a server was lost: the job is over */
+    bool done; /* said so to the servers */
+
+    struct sheaf__mutex failing; /* of what follows */
+    sheaf_error failure; /* the job is over: a server was lost, here or, as another says, there */
 };
 
 /* Connects to every ps of the cluster. */

@@ -26,7 +26,8 @@ enum sheaf__ps_kind {
     SHEAF__PS_AWAIT,    /* -> the path, when the chief has */
     SHEAF__PS_DONE,     /* this worker has done its part */
     SHEAF__PS_JOIN,     /* -> when every other worker has */
-    SHEAF__PS_ABORT     /* the job has failed: the error */
+    SHEAF__PS_ABORT,    /* the job has failed: the error */
+    SHEAF__PS_FAILED    /* the same, from a server to its other workers; a post */
 };
 
 /* Slot 0 of a variable is its value, 1.. are the optimizer's. */
@@ -88,6 +89,9 @@ void sheaf__ps_put_shard(struct sheaf__buf *buf, const struct sheaf__shard *shar
                          const char *note);
 sheaf_status sheaf__ps_get_shard(struct sheaf__cursor *c, struct sheaf__shard *shard,
                                  const char **note, sheaf_error *err);
+
+/* An error that arrives; a malformed one is one, too. */
+void sheaf__ps_get_error(struct sheaf__bytes meta, sheaf_error *cause);
 
 /* "a message of kind K from T is malformed". */
 sheaf_status sheaf__ps_malformed(const char *what, sheaf_error *err);

@@ -105,26 +105,37 @@ static void serve_done(struct sheaf__call *call, void *user)
     sheaf__ps_changed(server);
 }
 
+/* The other workers hear it from us, before we leave. */
+static void spread(struct sheaf__ps_server *server, sheaf_task but, const sheaf_error *cause)
+{
+    const struct sheaf__post post = {
+        .kind = SHEAF__PS_FAILED, .meta = cause, .meta_size = sizeof(*cause)};
+    for (int i = 0; i < server->worker_count; i++) {
+        const sheaf_task task = server->workers[i].task;
+        struct sheaf__peer *peer =
+            sheaf__ps_same_task(task, but) ? NULL : sheaf__net_find(server->net, &task);
+        if (peer)
+            (void)!sheaf__post(peer, &post, NULL);
+        sheaf__peer_unref(peer);
+    }
+}
+
 /* A worker gives the job up: everybody who waits here, and this task, end with its error. */
 static void serve_abort(struct sheaf__call *call, void *user)
 {
     struct sheaf__ps_server *server = user;
-    const struct sheaf__bytes meta = sheaf__call_meta(call);
-    sheaf_error cause = {0};
-    if (meta.size == sizeof(cause)) {
-        memcpy(&cause, meta.data, sizeof(cause));
-        cause.message[sizeof(cause.message) - 1] = cause.file[sizeof(cause.file) - 1] = 0;
-        cause.peer.job[sizeof(cause.peer.job) - 1] =
-            cause.origin.job[sizeof(cause.origin.job) - 1] = 0;
-    }
-    if (cause.status >= 0)
-        sheaf__ps_malformed("the error of a worker", &cause);
+    const sheaf_task caller = sheaf__ps_caller(call);
+    sheaf_error cause;
+    sheaf__ps_get_error(sheaf__call_meta(call), &cause);
     sheaf__mutex_lock(&server->lock);
+    const bool first = server->failure.status >= 0;
     sheaf__error_keep_first(&server->failure, &cause);
-    struct sheaf__ps_worker *w = sheaf__ps_worker_of(server, sheaf__ps_caller(call));
+    struct sheaf__ps_worker *w = sheaf__ps_worker_of(server, caller);
     if (w)
         w->state = SHEAF__PS_GONE;
     sheaf__mutex_unlock(&server->lock);
+    if (first)
+        spread(server, caller, &cause);
     sheaf__call_reply(call, NULL);
     sheaf__ps_changed(server);
 }
@@ -192,9 +203,10 @@ static sheaf_status serve(struct sheaf__ps_server *server, double idle, sheaf_er
             return SHEAF_OK;
         /* wakes often enough for the grace of a join to pass */
         const struct sheaf__wait wait = {sheaf__clock_after(SHEAF__S), NULL, "the workers"};
-        sheaf_status status = sheaf__net_wait(server->net, has_changed, server, &wait, err);
+        sheaf_error cause = {0};
+        sheaf_status status = sheaf__net_wait(server->net, has_changed, server, &wait, &cause);
         if (status < 0 && status != SHEAF_ERR_DEADLINE)
-            return status;
+            return sheaf__error_copy(err, &cause);
         if (status == SHEAF_ERR_DEADLINE)
             sheaf__ps_changed(server);
         if (sheaf__clock_left(alone) == 0)
@@ -239,6 +251,14 @@ sheaf_status sheaf_server_run(sheaf_cluster *c, const sheaf_server_options *opti
                               sheaf_error *err)
 {
     SHEAF__TRY(sheaf__context_check(err));
+    for (size_t i = 0; options && i < sizeof(options->reserved) / sizeof(*options->reserved); i++)
+        if (options->reserved[i])
+            return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                                "server options: reserved field %zu is set, expected 0", i);
+    if (options && !(options->deadline >= 0))
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                            "server options: deadline is %g s, expected 0 or more",
+                            options->deadline);
     if (!c || !sheaf_cluster_is(c, "ps"))
         return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
                             "sheaf_server_run: this task is %s, expected a ps of a cluster",
@@ -247,13 +267,14 @@ sheaf_status sheaf_server_run(sheaf_cluster *c, const sheaf_server_options *opti
     struct sheaf__ps_server *server = sheaf__calloc(1, sizeof(*server));
     if (!server)
         return sheaf__no_memory(err, "a parameter server");
-    sheaf_status status = open_server(server, c, err);
+    sheaf_error cause = {0};
+    sheaf_status status = open_server(server, c, &cause);
     const double idle = options && options->deadline > 0 ? options->deadline : IDLE_SECONDS;
     if (status >= 0)
-        status = serve(server, idle, err);
+        status = serve(server, idle, &cause);
     /* sheaf_stop is how a server is asked to end: that is no failure */
     if (status == SHEAF_ERR_CANCELLED && sheaf_stopped())
         status = SHEAF_OK;
     close_server(server);
-    return status;
+    return status < 0 ? sheaf__error_copy(err, &cause) : SHEAF_OK;
 }

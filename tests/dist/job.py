@@ -38,6 +38,9 @@ class Task:
     """A process with its output in files."""
 
     def __init__(self, test, name, argv, env):
+        taken = [t.name for t in test.tasks]
+        while name in taken:
+            name += "-again"
         self.name, self.argv = name, argv
         self.paths = [os.path.join(test.folder, f"{name}.{end}") for end in ("out", "err")]
         with open(self.paths[0], "wb") as out, open(self.paths[1], "wb") as err:
@@ -150,9 +153,9 @@ class Test:
     def digits_argv(self, *args, data=DATA):
         return [DIGITS, "--data", data, "--out", self.out, *args]
 
-    def launch(self, jobs, *args, data=DATA, **env):
+    def launch(self, jobs, *args, data=DATA, name="run", **env):
         """`sheaf run` with `jobs` ("--worker 2 --ps 1") of the main job."""
-        return self.start("run", SHEAF, "run", *jobs.split(), "--", *self.digits_argv(*args, data=data), **env)
+        return self.start(name, SHEAF, "run", *jobs.split(), "--", *self.digits_argv(*args, data=data), **env)
 
     def cluster(self, **jobs):
         return Cluster(self, **jobs)

@@ -1,0 +1,288 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What is wrong with the cluster, the data or the checkpoint is said in one clear line; nothing is lost or left behind."""
+import json
+import os
+import re
+import socket
+import subprocess
+
+import records
+from job import check, run, Skip, SHEAF
+
+SHARD = "digits-train-00001-of-00004.tfrecord"
+
+
+def refuses(t, config, *parts):
+    """The main job with that TF_CONFIG ends before it opens a socket."""
+    text = config if isinstance(config, str) else json.dumps(config)
+    t.digits(name=f"digits-{len(t.tasks)}", TF_CONFIG=text).fails(*parts, limit=10)
+    check(not os.path.exists(t.out), "it made its output folder")
+
+
+TWO = {"worker": ["127.0.0.1:40001", "127.0.0.1:40002"], "ps": ["127.0.0.1:40003"]}
+
+
+def case_S6_config_not_json(t):
+    refuses(t, "{not json", "TF_CONFIG")
+    refuses(t, '{"cluster": {}} tail', "TF_CONFIG")
+    refuses(t, "[]", "TF_CONFIG")
+
+
+def case_S6_config_without_cluster(t):
+    refuses(t, {"task": {"type": "worker", "index": 0}}, "TF_CONFIG", "cluster")
+
+
+def case_T5_other_jobs(t):
+    cluster = {"chief": ["127.0.0.1:1"], "ps_hosts": ["127.0.0.1:2"], "worker_hosts": ["127.0.0.1:3"]}
+    refuses(t, {"cluster": cluster, "task": {"type": "worker", "index": 0}}, "ps_hosts", "worker", "evaluator")
+
+
+def case_T6_unknown_task(t):
+    refuses(t, {"cluster": TWO, "task": {"type": "wrker", "index": 0}}, "wrker", "worker")
+    refuses(t, {"cluster": TWO, "task": {"type": "chief", "index": 0}}, "chief")
+    refuses(t, {"cluster": TWO}, "task")
+    refuses(t, {"cluster": TWO, "task": {"type": "worker"}}, "index")
+    refuses(t, {"cluster": TWO, "task": {"index": 0}}, "type")
+
+
+def case_T6_index(t):
+    for index in (2, -1, 1.5, "x", "", None, 2**40):
+        refuses(t, {"cluster": TWO, "task": {"type": "worker", "index": index}}, "index")
+    refuses(t, {"cluster": TWO, "task": {"type": "worker", "index": 2}}, "2", "worker")
+
+
+def case_T6_duplicate_key(t):
+    refuses(t, '{"cluster": {"worker": ["127.0.0.1:1"]}, "task": {"type": "worker", "type": "ps", "index": 0}}',
+            "TF_CONFIG", "type")
+
+
+def case_T10_duplicate_address(t):
+    cluster = {"worker": ["127.0.0.1:40001", "127.0.0.1:40001"]}
+    refuses(t, {"cluster": cluster, "task": {"type": "worker", "index": 0}}, "127.0.0.1:40001", "worker:0", "worker:1")
+
+
+def case_address(t):
+    for address in ("127.0.0.1", "127.0.0.1:99999", "127.0.0.1:", ":1", "127.0.0.1:0x1", ""):
+        cluster = {"worker": [address, "127.0.0.1:40002"]}
+        refuses(t, {"cluster": cluster, "task": {"type": "worker", "index": 0}}, "worker", "0")
+
+
+def case_T10_port_in_use(t):
+    """By a foreign process: each kind of task says which address."""
+    for jobs in ({"worker": 2}, {"chief": 1, "worker": 1, "ps": 1}):
+        cluster = t.cluster(**jobs)
+        for job in jobs:
+            address = cluster.addresses[job][0]
+            host, port = address.split(":")
+            with socket.socket() as s:
+                s.bind((host, int(port)))
+                s.listen()
+                task = cluster.start(job, 0, *t.digits_argv())
+                task.fails(address, "in use", f"{job}:0", limit=10)
+
+
+# ---- data ----
+
+def case_missing_data(t):
+    t.digits(data=t.work + "/none").fails(t.work + "/none/digits-train-*.tfrecord", limit=10)
+
+
+def case_missing_test_file(t):
+    """After the training, which is not lost."""
+    data = t.copy_data()
+    os.remove(data + "/digits-test.tfrecord")
+    t.digits("--epochs", "2", data=data).fails(data + "/digits-test.tfrecord")
+    check(len(t.checkpoints()) == 1, "the model was saved before", t.checkpoints())
+
+
+def damage(path, at, change):
+    with open(path, "r+b") as f:
+        f.seek(at)
+        byte = f.read(1)[0]
+        f.seek(at)
+        f.write(bytes([byte ^ change]))
+
+
+def in_every_form(t, *parts, data):
+    """Alone, on two workers and on parameter servers: who meets the fault names it, the job ends."""
+    t.digits("--replicas", "2", name="alone", data=data).fails(*parts)
+    for number, jobs in enumerate(("--worker 2", "--worker 1 --ps 1")):
+        t.launch(jobs, data=data, name=f"run-{number}").fails(*parts, limit=15, lines=None)
+
+
+def case_T29_corrupt_record(t):
+    data = t.copy_data()
+    path = f"{data}/{SHARD}"
+    offsets = records.read(path)[1]
+    damage(path, offsets[7] + 12 + 5, 0x10)
+    in_every_form(t, path, "record 7", f"offset {offsets[7]}", "data", "CRC", data=data)
+
+
+def case_T29_corrupt_length(t):
+    data = t.copy_data()
+    path = f"{data}/{SHARD}"
+    offsets = records.read(path)[1]
+    damage(path, offsets[9], 0x01)
+    t.digits(data=data).fails(path, "record 9", f"offset {offsets[9]}", "length", "CRC")
+
+
+def case_T30_truncated(t):
+    data = t.copy_data()
+    path = f"{data}/{SHARD}"
+    offsets = records.read(path)[1]
+    for cut in (14, 5):
+        os.truncate(path, offsets[-1] + cut)
+        t.digits(name=f"cut-{cut}", data=data).fails(path, f"record {len(offsets) - 1}", f"offset {offsets[-1]}",
+                                                     "truncated")
+
+
+def replace(path, number, features):
+    all_records = records.read(path)[0]
+    all_records[number] = records.example(features)
+    records.write(path, all_records)
+
+
+def case_T34_wrong_type(t):
+    data = t.copy_data()
+    path = f"{data}/{SHARD}"
+    replace(path, 3, {"image": records.floats([0.5] * 64), "label": records.ints([1])})
+    in_every_form(t, "image", "float", "int64", "record 3", path, data=data)
+
+
+def case_T34_wrong_shape(t):
+    data = t.copy_data()
+    path = f"{data}/{SHARD}"
+    replace(path, 5, {"image": records.ints([1] * 63), "label": records.ints([1])})
+    t.digits(data=data).fails("image", "63", "64", "record 5", path)
+
+
+def case_T34_missing_key(t):
+    data = t.copy_data()
+    path = f"{data}/{SHARD}"
+    replace(path, 11, {"image": records.ints([1] * 64)})
+    t.digits(data=data).fails("label", "record 11", path)
+
+
+def case_T32_empty_files(t):
+    """One empty file is no fault; all empty is said."""
+    data = t.copy_data()
+    open(f"{data}/{SHARD}", "wb").close()
+    task = t.digits("--epochs", "2", data=data)
+    check(task.ends(20) == 0, "one empty file", task.show())
+
+
+# ---- checkpoints ----
+
+def trained(t, jobs="--worker 1 --ps 2"):
+    task = t.launch(jobs, "--epochs", "4")
+    check(task.ends(30) == 0, "failed", task.show())
+    return f"{t.out}/ckpt-{t.checkpoints()[-1]}"
+
+
+def keep_one(t, path):
+    """Only that checkpoint is left."""
+    for name in os.listdir(t.out):
+        if "ckpt-" in name and os.path.basename(path) + "." not in name:
+            os.remove(f"{t.out}/{name}")
+
+
+def files(t):
+    found = {}
+    for name in sorted(os.listdir(t.out)):
+        with open(f"{t.out}/{name}", "rb") as f:
+            found[name] = f.read()
+    return {k: v for k, v in found.items() if not k.startswith("events")}
+
+
+def cannot_go_on(t, *parts):
+    """Alone and on a cluster; what was there stays as it was."""
+    before = files(t)
+    t.digits("--epochs", "5", name="alone").fails(*parts, lines=None)
+    t.launch("--worker 2 --ps 2", "--epochs", "5", name="run-again").fails(*parts, lines=None)
+    check(files(t) == before, "files were changed", sorted(before), sorted(files(t)))
+
+
+def case_checkpoint_flipped_byte(t):
+    path = trained(t)
+    keep_one(t, path)
+    shard = path + ".data-00000-of-00003"
+    damage(shard, os.path.getsize(shard) // 2, 0x40)
+    cannot_go_on(t, shard, "checksum")
+
+
+def case_checkpoint_missing_shard(t):
+    path = trained(t)
+    keep_one(t, path)
+    os.remove(path + ".data-00001-of-00003")
+    cannot_go_on(t, path + ".data-00001-of-00003")
+
+
+def case_checkpoint_damaged_index(t):
+    path = trained(t)
+    keep_one(t, path)
+    damage(path + ".index", 40, 0x04)
+    cannot_go_on(t, path + ".index")
+
+
+def case_checkpoint_older_one(t):
+    """With an older complete one the job goes on from there, and says so."""
+    path = trained(t)
+    shard = path + ".data-00000-of-00003"
+    damage(shard, os.path.getsize(shard) // 2, 0x40)
+    task = t.digits("--epochs", "5", name="again")
+    check(task.ends(20) == 0, "failed", task.show())
+    check(os.path.basename(path) in task.err and len(task.err.splitlines()) == 1, "one warning", task.show())
+
+
+def case_checkpoint_other_shape(t):
+    task = t.start("other", t.helper("other_shape"), t.out)
+    check(task.ends(10) == 0, "failed", task.show())
+    cannot_go_on(t, "b1", "(32,)", "(128,)")
+
+
+def case_checkpoint_other_optimizer(t):
+    """One that has no slots for what is restored."""
+    task = t.digits("--epochs", "4", "--optimizer", "sgd")
+    check(task.ends(30) == 0, "failed", task.show())
+    cannot_go_on(t, "optimizer/_variables/2")
+
+
+def case_read_only_directory(t):
+    """On a file system that is really read-only, since root may write anywhere else."""
+    os.mkdir(t.out)
+    if subprocess.call(["unshare", "-m", "true"], stderr=subprocess.DEVNULL) != 0:
+        raise Skip("no mount namespaces here")
+    script = 'mount -t tmpfs -o ro none "$1" && shift && exec "$@"'
+    argv = t.digits_argv()
+    t.start("digits", "unshare", "-m", "sh", "-c", script, "sh", t.out, *argv).fails(t.out, "ead-only", limit=10)
+
+
+def case_no_directory(t):
+    """A path that cannot be made."""
+    with open(t.out, "w", encoding="ascii"):
+        pass
+    t.digits().fails(t.out, limit=10)
+    t.launch("--worker 2 --ps 1").fails(t.out, lines=None)
+
+
+def case_full_disk(t):
+    """The complete checkpoints stay; no half of another."""
+    os.mkdir(t.out)
+    if subprocess.call(["unshare", "-m", "true"], stderr=subprocess.DEVNULL) != 0:
+        raise Skip("no mount namespaces here")
+    script = """mount -t tmpfs -o size=500k none "$1" && folder=$1 && shift && "$@"; code=$?
+        ls -A $folder | sed 's/^/file /'
+        for index in $folder/*.index; do $SHEAF ckpt verify ${index%.index} || echo damaged $index; done
+        exit $code"""
+    task = t.start("digits", "unshare", "-m", "sh", "-c", script, "sh", t.out, *t.digits_argv(), SHEAF=SHEAF)
+    task.fails(t.out, "o space", limit=30)
+    names = re.findall(r"^file (.*)$", task.out, re.M)
+    complete = re.findall(r"^(\S+): \d+ tensors", task.out, re.M)
+    check(complete and "damaged" not in task.out, "no whole checkpoint", task.show())
+    allowed = [os.path.basename(c) for c in complete]
+    check(all(n == "checkpoint" or n.startswith("events") or n.strip(".").split(".")[0] in allowed for n in names),
+          "files of no checkpoint", names)
+
+
+run(globals())

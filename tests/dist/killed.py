@@ -1,0 +1,208 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Tasks and launchers that are killed: who depends on them says so within a second, the job ends or goes on within five,
+nothing is left, and the next start goes on."""
+import os
+import re
+import signal
+import time
+
+from job import check, run, session_members, SHEAF, SLOW
+
+FOREVER = ("--epochs", "1000000")
+NAMED, ENDED = 1, 5
+
+
+def named_in_time(t, tasks, victim, since):
+    """Each of `tasks` has a line on stderr with the victim within a second of `since`."""
+    for task in tasks:
+        task.says(re.escape(victim), NAMED, stream=1)
+    late = time.monotonic() - since
+    check(late <= NAMED * SLOW, f"{victim} was named after {late:.2f} s")
+
+
+def all_end(tasks, since):
+    """They end with an error of one line each within five seconds."""
+    for task in tasks:
+        task.ends(ENDED)
+        check(time.monotonic() - since <= ENDED * SLOW, f"{task.name} ended too late", task.show())
+
+
+def training(t, cluster, *args, wait="epoch 2 "):
+    """Starts the main job without a launcher; it trains when this returns."""
+    tasks = cluster.start_all(*t.digits_argv(*args))
+    tasks["worker:0"].says(wait)
+    return tasks
+
+
+def case_worker_of_workers(t):
+    """S70: in step together, nobody can go on."""
+    cluster = t.cluster(worker=3)
+    tasks = training(t, cluster, *FOREVER)
+    address = cluster.addresses["worker"][1]
+    tasks["worker:1"].kill()
+    since = time.monotonic()
+    others = [tasks["worker:0"], tasks["worker:2"]]
+    named_in_time(t, others, f"worker:1 at {address}", since)
+    all_end(others, since)
+    for task in others:
+        task.fails("worker:1", address)
+
+
+def case_T16_stopped_worker(t):
+    """One that does not answer is lost when its signs of life stop."""
+    cluster = t.cluster(worker=2)
+    tasks = training(t, cluster, *FOREVER)
+    tasks["worker:1"].kill(signal.SIGSTOP)
+    since = time.monotonic()
+    tasks["worker:0"].ends(ENDED)
+    check(time.monotonic() - since <= ENDED * SLOW, "too late", tasks["worker:0"].show())
+    tasks["worker:0"].fails("worker:1")
+    tasks["worker:1"].kill()
+    tasks["worker:1"].ends(1)
+
+
+def case_worker_of_ps(t):
+    """The others go on; the ps says who is gone."""
+    cluster = t.cluster(worker=2, ps=2)
+    tasks = training(t, cluster, "--epochs", "80")
+    tasks["worker:1"].kill()
+    since = time.monotonic()
+    named_in_time(t, [tasks["ps:0"], tasks["ps:1"]], "worker:1", since)
+    code = tasks["worker:0"].ends(60)
+    check(code == 0 and not tasks["worker:0"].err, f"exit code {code}", tasks["worker:0"].show())
+    for name in ("ps:0", "ps:1"):
+        code = tasks[name].ends(5)
+        check(code == 0, f"{name}: exit code {code}", tasks[name].show())
+
+
+def case_chief_of_ps(t):
+    """The other workers end their part; no last checkpoint comes, the newest is whole."""
+    cluster = t.cluster(worker=2, ps=1)
+    tasks = training(t, cluster, "--epochs", "80", wait="epoch 9 ")
+    tasks["worker:0"].kill()
+    named_in_time(t, [tasks["ps:0"]], "worker:0", time.monotonic())
+    code = tasks["worker:1"].ends(60)
+    check(code == 0, f"exit code {code}", tasks["worker:1"].show())
+    code = tasks["ps:0"].ends(5)
+    check(code == 0, f"exit code {code}", tasks["ps:0"].show())
+    goes_on(t)
+
+
+def value_of(t, number, key):
+    show = t.start(f"show-{len(t.tasks)}", SHEAF, "ckpt", "show", f"{t.out}/ckpt-{number}",
+                   key + "/.ATTRIBUTES/VARIABLE_VALUE")
+    check(show.ends(10) == 0, "failed", show.show())
+    return int(re.findall(r"\d+", show.out)[-1])
+
+
+def goes_on(t):
+    """Started again, the job goes on after the newest checkpoint."""
+    newest = t.checkpoints()[-1]
+    epoch, step = value_of(t, newest, "epoch"), value_of(t, newest, "step")
+    task = t.launch("--worker 2 --ps 2", "--epochs", str(epoch + 2), name="again")
+    code = task.ends(60)
+    check(code == 0 and not task.err, f"exit code {code}", task.show())
+    seen = [(int(e), int(n)) for e, n in re.findall(r"epoch (\d+) step (\d+)", task.out)]
+    check([e for e, _ in seen] == [epoch + 1, epoch + 2], f"epochs after {epoch}", task.show())
+    check(seen[0][1] > step, f"steps after {step}", task.show())
+    check(t.checkpoints()[-1] > newest, "no newer checkpoint")
+
+
+def case_ps(t):
+    """All tasks end, naming it; the next start resumes."""
+    cluster = t.cluster(worker=2, ps=2)
+    tasks = training(t, cluster, *FOREVER, wait="epoch 9 ")
+    victim = tasks.pop("ps:1")
+    address = cluster.addresses["ps"][1]
+    victim.kill()
+    since = time.monotonic()
+    workers = [tasks["worker:0"], tasks["worker:1"]]
+    named_in_time(t, workers, f"ps:1 at {address}", since)
+    all_end(tasks.values(), since)
+    for task in tasks.values():
+        task.fails("ps:1", lines=None)
+    goes_on(t)
+
+
+def case_ps_while_saving(t):
+    """At any moment: what is committed stays whole."""
+    for moment in range(4):
+        t.out = f"{t.work}/out-{moment}"
+        cluster = t.cluster(worker=1, ps=1)
+        tasks = {n: cluster.start(n[:-2], 0, *t.digits_argv(*FOREVER)) for n in ("worker:0", "ps:0")}
+        tasks["worker:0"].says("epoch 3 ")
+        time.sleep(0.013 * moment)
+        tasks["ps:0"].kill()
+        tasks["worker:0"].fails("ps:0", limit=ENDED)
+        tasks["ps:0"].ends(1)
+        check(t.checkpoints(), "no checkpoint")
+        goes_on(t)
+
+
+def case_evaluator(t):
+    """Nobody depends on it."""
+    task = t.launch("--worker 1 --ps 1 --evaluator 1", "--epochs", "60")
+    task.says("epoch 2 ")
+    evaluator = [p for p in session_members(task.pid) if is_task(p, "evaluator")]
+    check(len(evaluator) == 1, "one evaluator", evaluator)
+    os.kill(evaluator[0], signal.SIGKILL)
+    code = task.ends(60)
+    check(code == 128 + 9 and "accuracy" in task.out.splitlines()[-1], f"exit code {code}", task.show())
+    check("evaluator:0 was killed by signal 9" in task.err, "its name", task.show())
+
+
+def is_task(pid, job):
+    try:
+        with open(f"/proc/{pid}/environ", encoding="utf-8") as f:
+            return f'"type":"{job}"' in f.read().replace(" ", "")
+    except OSError:
+        return False
+
+
+def case_interrupt(t):
+    """Ctrl-C: the launcher ends its tasks."""
+    for number, name in ((signal.SIGINT, "interrupt"), (signal.SIGTERM, "terminate")):
+        t.out = f"{t.work}/out-{name}"
+        task = t.launch("--worker 2 --ps 2 --evaluator 1", *FOREVER, name=name)
+        task.says("epoch 9 ")
+        task.kill(number)
+        since = time.monotonic()
+        code = task.ends(ENDED)
+        check(code == 128 + number, f"exit code {code}", task.show())
+        check(time.monotonic() - since <= ENDED * SLOW, "too late")
+        nobody_left(task)
+        goes_on(t)  # and takes away what a save had begun
+
+
+def nobody_left(task):
+    end = time.monotonic() + 2 * SLOW
+    while session_members(task.pid) and time.monotonic() < end:
+        time.sleep(0.01)
+    check(not session_members(task.pid), "processes are left", session_members(task.pid))
+
+
+def case_launcher(t):
+    task = t.launch("--worker 2 --ps 2 --evaluator 1", *FOREVER)
+    task.says("epoch 9 ")
+    check(len(session_members(task.pid)) >= 6, "the tasks are in its session")
+    task.kill()
+    task.process.wait()
+    nobody_left(task)
+    goes_on(t)
+
+
+def case_launcher_names_the_ps(t):
+    task = t.launch("--worker 2 --ps 2", *FOREVER)
+    task.says("epoch 9 ")
+    ps = [p for p in session_members(task.pid) if is_task(p, "ps")]
+    os.kill(ps[0], signal.SIGKILL)
+    since = time.monotonic()
+    task.says(r"^sheaf run: ps:\d was killed by signal 9", NAMED, stream=1)
+    code = task.ends(ENDED)
+    check(code > 0 and time.monotonic() - since <= ENDED * SLOW, f"exit code {code}", task.show())
+    nobody_left(task)
+    goes_on(t)
+
+
+run(globals())
