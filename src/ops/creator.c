@@ -23,24 +23,10 @@ bool sheaf_creator_scope_enter(sheaf_creator_scope *scope, sheaf_variable_creato
 
 void sheaf_creator_scope_leave(sheaf_creator_scope *scope)
 {
-    if (!scope->open)
+    if (!scope || !scope->open)
         return;
     innermost = scope->parent;
     scope->open = 0;
-}
-
-sheaf_variable *sheaf_variable_create_next(sheaf_variable_request *request)
-{
-    if (!request)
-        return NULL;
-    sheaf_creator_scope *scope = request->next;
-    /* One seed for all parts and copies, whoever makes them. */
-    if (!request->initial && !request->initializer.seed)
-        request->initializer.seed = sheaf__initializer_seed();
-    if (!scope)
-        return sheaf__variable_plain(request, NULL);
-    request->next = scope->parent;
-    return scope->fn(request, scope->user);
 }
 
 static const struct sheaf__variable_class lost_class = {0};
@@ -58,6 +44,20 @@ static sheaf_variable lost = {
                 .record = SHEAF__UNKNOWN,
                 .message = "not enough memory for a variable"},
 };
+
+sheaf_variable *sheaf_variable_create_next(sheaf_variable_request *request)
+{
+    if (!request)
+        return NULL;
+    sheaf_creator_scope *scope = request->next;
+    /* One seed for all parts and copies, whoever makes them. */
+    if (!request->initial && !request->initializer.seed)
+        request->initializer.seed = sheaf__initializer_seed();
+    if (!scope)
+        return sheaf__variable_plain(request, NULL);
+    request->next = scope->parent;
+    return scope->fn ? scope->fn(request, scope->user) : sheaf_variable_create_next(request);
+}
 
 static sheaf_variable *create(sheaf_variable_request *request, const char *name,
                               const sheaf_variable_options *options)

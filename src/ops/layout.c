@@ -303,7 +303,7 @@ sheaf_tensor *sheaf_reshape(sheaf_tensor *t, sheaf_shape shape)
 sheaf_tensor *sheaf_concat(sheaf_tensor *const *tensors, size_t count, int axis)
 {
     const struct sheaf__attrs attrs = {.axis = axis};
-    return sheaf__op_run(SHEAF__OP_CONCAT, tensors, count, &attrs);
+    return sheaf__op_run(SHEAF__OP_CONCAT, tensors, tensors ? count : 0, &attrs);
 }
 sheaf_tensor *sheaf_transpose(sheaf_tensor *t)
 {

@@ -3,6 +3,7 @@
  * nothing from the system. */
 #include "ops/tape_internal.h"
 
+#include "base/thread.h"
 #include "tensor/frame.h"
 
 #include <string.h>
@@ -251,6 +252,13 @@ static void follow_view(sheaf_tensor *from, sheaf_tensor *to, int64_t first)
     });
 }
 
+static struct sheaf__once view_once = SHEAF__ONCE_INIT;
+
+static void watch_views(void)
+{
+    sheaf__tensor_on_derived(follow_view);
+}
+
 /* ---- life ---- */
 
 void sheaf__tape_stop(struct sheaf_tape *t)
@@ -292,7 +300,7 @@ static sheaf_tape *start(bool persistent)
     sheaf__object_init(&t->object, &tape_class);
     if (!sheaf__frame_own(t))
         return NULL;
-    sheaf__tensor_on_derived(follow_view);
+    sheaf__once(&view_once, watch_views);
     t->parent = tapes;
     t->linked = true;
     tapes = t;

@@ -82,6 +82,7 @@ static void moves_elements(void **state)
            2, 3, 7, 1, 2, 3, 4, 5, 6, 8, 4, 5, 6);
     EXPECT(sheaf_concat((sheaf_tensor *[]){t, t}, 2, 0), SHEAF_INT32, SHEAF_SHAPE(4, 3), 1, 2, 3, 4,
            5, 6, 1, 2, 3, 4, 5, 6);
+    expect_failed(sheaf_concat(NULL, 2, 0), "concat: no tensors");
     expect_failed(sheaf_concat((sheaf_tensor *[]){t, more}, 2, 0),
                   "concat: shapes (2, 3) and (2, 1) (input 1)");
     expect_failed(sheaf_concat((sheaf_tensor *[]){t, sheaf_cast(more, SHEAF_INT64)}, 2, 1),

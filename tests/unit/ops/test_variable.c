@@ -328,6 +328,28 @@ static void runs_creators_innermost_first_S91(void **state)
     sheaf_variable_free(after);
 }
 
+static void takes_null_for_an_answer(void **state)
+{
+    (void)state;
+    sheaf_error err = {0};
+    sheaf_variable *v = NULL;
+    assert_null(sheaf_variable_create_next(NULL));
+    rig_fails(sheaf_variable_status(NULL, &err), &err, SHEAF_ERR_INVALID_ARGUMENT,
+              "the variable is NULL");
+    assert_false(sheaf_creator_scope_enter(NULL, rename_it, NULL));
+    sheaf_creator_scope_leave(NULL);
+    SHEAF_CREATOR(NULL, NULL)
+    v = sheaf_variable_new("v", sheaf_float(1), NULL);
+    assert_string_equal(sheaf_variable_name(v), "v");
+    sheaf_variable_free(v);
+    expect_failed(sheaf_value(NULL), "the variable is NULL");
+    expect_failed(sheaf_embedding_lookup(NULL, sheaf_int(1)), "the variable is NULL");
+    expect_failed(sheaf_tape_gradient(NULL, NULL, NULL), "");
+    assert_string_equal(sheaf_variable_name(NULL), "");
+    assert_non_null(sheaf_variable_str(NULL));
+    sheaf_variable_free(NULL);
+}
+
 /* ---- initializers ---- */
 
 /* Any part made alone equals the same part of the whole. */
@@ -456,6 +478,7 @@ int main(void)
         rig_test(is_trackable),
         rig_test(is_whole_for_every_thread),
         rig_test(runs_creators_innermost_first_S91),
+        rig_test(takes_null_for_an_answer),
         rig_test(makes_any_part_alone),
         rig_test(makes_rows_of_a_request),
         rig_test(draws_within_glorots_limit),
