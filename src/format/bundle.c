@@ -46,6 +46,8 @@ static sheaf_status read_index(sheaf_bundle *b, sheaf_error *err)
 
 sheaf_status sheaf_bundle_open(const char *path, sheaf_bundle **bundle, sheaf_error *err)
 {
+    if (!path)
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "a checkpoint without a path");
     sheaf_bundle *b = sheaf__calloc(1, sizeof(*b));
     if (!b)
         return sheaf__no_memory(err, "a checkpoint");
@@ -66,7 +68,7 @@ sheaf_status sheaf_bundle_open(const char *path, sheaf_bundle **bundle, sheaf_er
 
 sheaf_status sheaf_bundle_get(const sheaf_bundle *b, size_t i, sheaf_bundle_entry *entry)
 {
-    if (i >= b->index.count - b->first)
+    if (!b || i >= b->index.count - b->first)
         return SHEAF_END;
     const struct sheaf__bundle_item *item = &b->index.items[b->first + i];
     sheaf_dtype dtype = (sheaf_dtype)item->dtype;
@@ -84,12 +86,12 @@ sheaf_status sheaf_bundle_get(const sheaf_bundle *b, size_t i, sheaf_bundle_entr
 
 int sheaf_bundle_shards(const sheaf_bundle *b)
 {
-    return b->index.shards;
+    return b ? b->index.shards : 0;
 }
 
 const char *sheaf_bundle_description(const sheaf_bundle *b)
 {
-    return b->sidecar.description;
+    return b ? b->sidecar.description : NULL;
 }
 
 const struct sheaf__bundle_item *sheaf__bundle_find(const sheaf_bundle *b, const char *key)
@@ -100,6 +102,9 @@ const struct sheaf__bundle_item *sheaf__bundle_find(const sheaf_bundle *b, const
 sheaf_status sheaf_bundle_read(sheaf_bundle *b, const char *key, sheaf_tensor **tensor,
                                sheaf_error *err)
 {
+    if (!b || !key)
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "the %s is NULL",
+                            b ? "key of a tensor" : "checkpoint");
     const struct sheaf__bundle_item *item = sheaf__bundle_find(b, key);
     if (!item) {
         struct sheaf__place place = {b->prefix, SHEAF__UNKNOWN, SHEAF__UNKNOWN};

@@ -82,7 +82,8 @@ bool sheaf__bundle_item_append(struct sheaf__bundle_item *item, const struct she
         !sheaf__array_reserve(&item->extents, &item->extent_capacity, have + more,
                               sizeof(*item->extents)))
         return false;
-    memcpy(item->extents + have, extents, more * sizeof(*extents));
+    if (more)
+        memcpy(item->extents + have, extents, more * sizeof(*extents));
     item->slices += count;
     return true;
 }
@@ -173,8 +174,7 @@ static void put_item(struct sheaf__buf *buf, struct sheaf__buf *scratch,
         sheaf__buf_fixed32(buf, item->crc);
     }
     for (int32_t i = 0; i < item->slices; i++)
-        put_slice(buf, scratch, item->extents + (size_t)i * (size_t)item->shape.rank,
-                  item->shape.rank);
+        put_slice(buf, scratch, sheaf__bundle_extents(item, i), item->shape.rank);
 }
 
 sheaf_status sheaf__bundle_index_write(struct sheaf__bundle_index *index,

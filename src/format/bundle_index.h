@@ -58,6 +58,12 @@ struct sheaf__bundle_item *sheaf__bundle_index_add(struct sheaf__bundle_index *i
 /* The item that was added under the key, or NULL. */
 struct sheaf__bundle_item *sheaf__bundle_index_added(struct sheaf__bundle_index *index,
                                                      const void *key, size_t size);
+/* Extents of slice `i` of an item; NULL for a scalar. */
+static inline const struct sheaf__extent *sheaf__bundle_extents(
+    const struct sheaf__bundle_item *item, int32_t i)
+{
+    return item->extents ? item->extents + (size_t)i * (size_t)item->shape.rank : NULL;
+}
 /* Appends `count` slices of rank shape.rank to an item; false: no memory. */
 bool sheaf__bundle_item_append(struct sheaf__bundle_item *item, const struct sheaf__extent *extents,
                                int32_t count);

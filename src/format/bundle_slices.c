@@ -18,7 +18,7 @@ static sheaf_status find_piece(sheaf_bundle *b, const struct sheaf__bundle_item 
                                struct sheaf__bundle_piece *piece, sheaf_error *err)
 {
     int32_t rank = item->shape.rank;
-    const struct sheaf__extent *extents = item->extents + (size_t)i * (size_t)rank;
+    const struct sheaf__extent *extents = sheaf__bundle_extents(item, i);
     if (!sheaf__slice_from(item->shape, extents, &piece->slice))
         return sheaf__bundle_fault(b, item, err, SHEAF_ERR_DATA_LOSS,
                                    "slice %d is empty or reaches out of shape %s", (int)i,

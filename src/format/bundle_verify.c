@@ -48,7 +48,7 @@ static sheaf_status verify_item(sheaf_bundle *b, const struct sheaf__bundle_item
                                 sheaf_error *err)
 {
     static const struct sheaf__bundle_sink nowhere;
-    if (item->dtype == SHEAF__DTYPE_VARIANT)
+    if (item->dtype == SHEAF__DTYPE_VARIANT && item->fault == SHEAF_ERR_UNIMPLEMENTED)
         return SHEAF_OK; /* not ours to read */
     SHEAF__TRY(sheaf__bundle_check_item(b, item, err));
     if (item->slices)
@@ -97,6 +97,8 @@ static sheaf_status verify_places(sheaf_bundle *b, sheaf_error *err)
 
 sheaf_status sheaf_bundle_verify(sheaf_bundle *b, sheaf_error *err)
 {
+    if (!b)
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "the checkpoint is NULL");
     SHEAF__TRY(verify_meta(b, err));
     SHEAF__TRY(verify_places(b, err));
     for (size_t i = 0; i < b->index.count; i++)

@@ -99,6 +99,8 @@ static void free_writer(sheaf_event_writer *w)
 sheaf_status sheaf_event_writer_open(const char *directory, sheaf_event_writer **writer,
                                      sheaf_error *err)
 {
+    if (!directory)
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "no directory of event files");
     SHEAF__TRY(sheaf__file_mkdir(directory, 0, err));
     sheaf_event_writer *w = sheaf__calloc(1, sizeof(*w));
     if (!w)
@@ -143,6 +145,9 @@ static void put_scalar(struct sheaf__buf *buf, const char *tag, float value)
 sheaf_status sheaf_event_scalar(sheaf_event_writer *w, const char *tag, int64_t step, double value,
                                 sheaf_error *err)
 {
+    if (!w || !tag)
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "the %s is NULL",
+                            w ? "tag of an event" : "event writer");
     sheaf__buf_clear(&w->event);
     sheaf__buf_clear(&w->value);
     put_scalar(&w->value, tag, (float)value);
@@ -161,6 +166,8 @@ sheaf_status sheaf_event_scalar(sheaf_event_writer *w, const char *tag, int64_t 
 
 sheaf_status sheaf_event_writer_flush(sheaf_event_writer *w, sheaf_error *err)
 {
+    if (!w)
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "the event writer is NULL");
     w->queued = 0;
     return sheaf__record_writer_flush(w->records, err);
 }

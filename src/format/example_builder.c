@@ -85,10 +85,18 @@ static bool start_entry(sheaf_example *x, const char *key, uint32_t list, size_t
     return true;
 }
 
+static bool has_values(sheaf_example *x, const char *key, const void *values, size_t n)
+{
+    if (!values && n && x && x->failed.status >= 0)
+        sheaf__error(&x->failed, SHEAF_ERR_INVALID_ARGUMENT, "feature \"%s\": the values are NULL",
+                     key ? key : "");
+    return values || !n;
+}
+
 void sheaf_example_int64(sheaf_example *x, const char *key, const int64_t *values, size_t n)
 {
     size_t packed = 0;
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; has_values(x, key, values, n) && i < n; i++)
         packed += sheaf__varint_size((uint64_t)values[i]);
     if (!start_entry(x, key, LIST_INT64, n ? field_size(packed) : 0) || n == 0)
         return;
@@ -100,7 +108,8 @@ void sheaf_example_int64(sheaf_example *x, const char *key, const int64_t *value
 
 void sheaf_example_float(sheaf_example *x, const char *key, const float *values, size_t n)
 {
-    if (!start_entry(x, key, LIST_FLOAT, n ? field_size(4 * n) : 0) || n == 0)
+    if (!has_values(x, key, values, n) ||
+        !start_entry(x, key, LIST_FLOAT, n ? field_size(4 * n) : 0) || n == 0)
         return;
     sheaf__wire_put_bytes(&x->buf, 1, values, 4 * n); /* little endian */
 }
@@ -108,7 +117,7 @@ void sheaf_example_float(sheaf_example *x, const char *key, const float *values,
 void sheaf_example_bytes(sheaf_example *x, const char *key, const sheaf_bytes *values, size_t n)
 {
     size_t size = 0;
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; has_values(x, key, values, n) && i < n; i++)
         size += field_size(values[i].size);
     if (!start_entry(x, key, LIST_BYTES, size))
         return;

@@ -116,6 +116,11 @@ static sheaf_status make_plan(struct sheaf__example_plan *plan, const sheaf_feat
 {
     if (!feature->key)
         return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "feature %zu has no key", number);
+    for (size_t i = 0; i < sizeof(feature->reserved) / sizeof(feature->reserved[0]); i++)
+        if (feature->reserved[i])
+            return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                                "feature \"%s\": reserved field %zu is set, expected 0",
+                                feature->key, i);
     plan->feature = *feature;
     plan->feature.key = sheaf__strdup(feature->key);
     plan->feature.name = sheaf__name(feature->name ? feature->name : feature->key);

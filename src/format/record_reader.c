@@ -10,6 +10,8 @@ struct sheaf_record_reader {
 sheaf_status sheaf_record_reader_open(const char *path, sheaf_compression compression,
                                       sheaf_record_reader **reader, sheaf_error *err)
 {
+    if (!path)
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "no name of a file of records");
     sheaf_record_reader *r = sheaf__calloc(1, sizeof(*r));
     if (!r)
         return sheaf__no_memory(err, "reading records");
@@ -28,12 +30,18 @@ sheaf_status sheaf_record_reader_next(sheaf_record_reader *reader, sheaf_bytes *
 {
     size_t count;
     struct sheaf__object *owner;
+    if (!reader)
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "the record reader is NULL");
     return sheaf__record_source_next(reader->source, record, 1, &count, &owner, err);
 }
 
 uint64_t sheaf_record_reader_position(const sheaf_record_reader *reader, uint64_t *offset)
 {
-    return sheaf__record_source_position(reader->source, offset);
+    if (reader)
+        return sheaf__record_source_position(reader->source, offset);
+    if (offset)
+        *offset = 0;
+    return 0;
 }
 
 void sheaf_record_reader_free(sheaf_record_reader *reader)

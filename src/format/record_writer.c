@@ -86,6 +86,8 @@ sheaf_status sheaf__record_writer_open(const char *path, sheaf_compression compr
                                        enum sheaf__file_mode mode, sheaf_record_writer **writer,
                                        sheaf_error *err)
 {
+    if (!path)
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "no name of a file of records");
     if ((unsigned)compression > SHEAF_COMPRESSION_ZLIB)
         return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
                             "compression is %d, expected 0 to %d (sheaf_compression)",
@@ -118,6 +120,9 @@ sheaf_status sheaf_record_writer_open(const char *path, sheaf_compression compre
 sheaf_status sheaf_record_writer_put(sheaf_record_writer *w, sheaf_bytes record, sheaf_error *err)
 {
     uint8_t header[SHEAF__RECORD_HEADER], footer[SHEAF__RECORD_FOOTER];
+    if (!w || (!record.data && record.size))
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "the %s is NULL",
+                            w ? "record" : "record writer");
     if (w->failed.status < 0)
         return sheaf__error_copy(err, &w->failed);
     sheaf__record_header(record.size, header);

@@ -66,12 +66,13 @@ static bool read_all(sheaf_bundle *b)
     for (size_t i = 0; sheaf_bundle_get(b, i, &e) == SHEAF_OK; i++) {
         sheaf_tensor *t = NULL;
         sheaf_error err = {0};
-        if (strlen(e.key) == 0)
+        /* The public call cannot name a key with a zero byte. */
+        if (strlen(e.key) != b->index.items[b->first + i].key_size)
             continue;
         sheaf_status status = sheaf_bundle_read(b, e.key, &t, &err);
         must(status >= 0 || (err.status == status && err.message[0]));
         must(status < 0 || sheaf_tensor_elements(t) == sheaf_shape_elements(e.shape));
-        all &= status >= 0;
+        all &= status >= 0 || status == SHEAF_ERR_UNIMPLEMENTED; /* variants are left alone */
         sheaf_frame_clear();
     }
     sheaf_frame_close(&frame);
