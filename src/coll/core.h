@@ -45,17 +45,20 @@ struct sheaf__coll_what {
     char name[64];
 };
 
+/* Where data goes; what the numbers mean is the call's business. */
+struct sheaf__coll_place {
+    uint32_t phase, block;
+    uint64_t offset;
+};
+
 struct sheaf__coll_head {
     uint8_t type, channel;
     uint16_t rank;
     uint32_t generation, epoch, zero;
     uint64_t seq;
     union {
-        struct sheaf__coll_what what; /* CALL */
-        struct {
-            uint32_t phase, block;
-            uint64_t offset;
-        } data; /* DATA: where it goes */
+        struct sheaf__coll_what what;  /* CALL */
+        struct sheaf__coll_place data; /* DATA */
         struct {
             int32_t size, replicas;
             uint32_t order, zero;
@@ -193,8 +196,8 @@ sheaf_status sheaf__exchange_wait(struct sheaf__exchange *x,
 /* ready: all members have called the same. */
 bool sheaf__exchange_all_called(struct sheaf__exchange *x);
 /* Sends bytes to a member that has called. */
-sheaf_status sheaf__exchange_send(struct sheaf__exchange *x, int rank, uint32_t phase,
-                                  uint32_t block, uint64_t offset, const void *data, size_t size,
+sheaf_status sheaf__exchange_send(struct sheaf__exchange *x, int rank,
+                                  struct sheaf__coll_place place, const void *data, size_t size,
                                   sheaf_error *err);
 /* Ends the call with its status so far: after it nobody touches its memory. Returns the status. */
 sheaf_status sheaf__exchange_end(struct sheaf__exchange *x, sheaf_status status, sheaf_error *err);

@@ -333,8 +333,8 @@ sheaf_status sheaf__exchange_wait(struct sheaf__exchange *x,
     }
 }
 
-sheaf_status sheaf__exchange_send(struct sheaf__exchange *x, int rank, uint32_t phase,
-                                  uint32_t block, uint64_t offset, const void *data, size_t size,
+sheaf_status sheaf__exchange_send(struct sheaf__exchange *x, int rank,
+                                  struct sheaf__coll_place place, const void *data, size_t size,
                                   sheaf_error *err)
 {
     struct sheaf__team *team = x->core->team;
@@ -343,9 +343,7 @@ sheaf_status sheaf__exchange_send(struct sheaf__exchange *x, int rank, uint32_t 
     head.channel = (uint8_t)x->core->number;
     head.epoch = x->epoch;
     head.seq = x->seq;
-    head.u.data.phase = phase;
-    head.u.data.block = block;
-    head.u.data.offset = offset;
+    head.u.data = place;
     return sheaf__coll_send(team, rank, &head, &part, 1, x, err);
 }
 

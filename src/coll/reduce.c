@@ -299,10 +299,10 @@ static sheaf_status send_blocks(struct work *w, struct sheaf__exchange *x, sheaf
             size_t n = at < part ? part - at : 0;
             n = n < w->piece ? n : w->piece;
             for (int k = 0; n > 0 && k < w->own; k++)
-                SHEAF__TRY(sheaf__exchange_send(x, m, PHASE_BLOCKS, (uint32_t)k, at,
-                                                (const uint8_t *)w->blocks[k] +
-                                                    (first + at) * w->wire_size,
-                                                n * w->wire_size, err));
+                SHEAF__TRY(sheaf__exchange_send(
+                    x, m, (struct sheaf__coll_place){PHASE_BLOCKS, (uint32_t)k, at},
+                    (const uint8_t *)w->blocks[k] + (first + at) * w->wire_size, n * w->wire_size,
+                    err));
         }
     }
     return SHEAF_OK;
@@ -324,9 +324,10 @@ static sheaf_status sum_pieces(struct work *w, struct sheaf__exchange *x, sheaf_
         SHEAF__TRY(sheaf__exchange_wait(x, piece_is_there, err));
         sheaf__sum_range(&sum, w->sum, at, n);
         for (int i = 1; !w->scatter && i < w->c->team->size; i++)
-            SHEAF__TRY(sheaf__exchange_send(x, (w->rank + i) % w->c->team->size, PHASE_SUMS, 0,
-                                            w->first + at, w->sum + at * w->size, n * w->size,
-                                            err));
+            SHEAF__TRY(
+                sheaf__exchange_send(x, (w->rank + i) % w->c->team->size,
+                                     (struct sheaf__coll_place){PHASE_SUMS, 0, w->first + at},
+                                     w->sum + at * w->size, n * w->size, err));
     }
     return SHEAF_OK;
 }

@@ -8,6 +8,8 @@
 
 /* Up to so many bytes travel with the call. */
 enum { SMALL_MOST = SHEAF__SHM_SMALL };
+/* All that a member has to send is one message. */
+static const struct sheaf__coll_place whole = {0};
 
 static void copy(void *to, const void *from, size_t size)
 {
@@ -81,7 +83,7 @@ static sheaf_status broadcast_over_members(struct sheaf__exchange *x, struct bro
         status = sheaf__exchange_wait(x, sheaf__exchange_all_called, err);
     for (int m = 0; root && !small && m < team->size && status == SHEAF_OK; m++)
         if (m != team->rank)
-            status = sheaf__exchange_send(x, m, 0, 0, 0, b->data, b->bytes, err);
+            status = sheaf__exchange_send(x, m, whole, b->data, b->bytes, err);
     if (status == SHEAF_OK && !root && !small)
         status = sheaf__exchange_wait(x, broadcast_is_there, err);
     if (status == SHEAF_OK && !root && small) {
@@ -196,7 +198,7 @@ static sheaf_status send_large(struct sheaf__exchange *x, const struct gather *g
 {
     const struct sheaf__team *team = x->core->team;
     for (int i = 1; i < team->size && g->own > 0; i++)
-        SHEAF__TRY(sheaf__exchange_send(x, (team->rank + i) % team->size, 0, 0, 0, g->all + first,
+        SHEAF__TRY(sheaf__exchange_send(x, (team->rank + i) % team->size, whole, g->all + first,
                                         g->own, err));
     return sheaf__exchange_wait(x, gather_is_there, err);
 }

@@ -172,12 +172,13 @@ static sheaf_status check_sizes(size_t meta_size, uint32_t kind, sheaf_error *er
 }
 
 static sheaf_status enter_locked(struct sheaf__peer *peer, struct sheaf__request *request,
-                                 sheaf_error *err)
+                                 uint64_t *id, sheaf_error *err)
 {
     sheaf__mutex_lock(&peer->lock);
     sheaf_status status = sheaf__peer_status(peer, err);
     if (status == SHEAF_OK && !enter(peer, request))
         status = sheaf__no_memory(err, "a request");
+    *id = request->id;
     sheaf__mutex_unlock(&peer->lock);
     return status;
 }
@@ -192,8 +193,8 @@ sheaf_status sheaf__request_start(struct sheaf__peer *peer, struct sheaf__reques
     request->reply_size = 0;
     sheaf__buf_clear(&request->reply_meta);
     atomic_store_explicit(&request->state, PENDING, memory_order_relaxed);
-    SHEAF__TRY(enter_locked(peer, request, err));
-    uint64_t id = request->id; /* once it is sent it may be over, and gone */
+    uint64_t id; /* once it is sent the request may be over, and gone */
+    SHEAF__TRY(enter_locked(peer, request, &id, err));
     struct sheaf__message m = {
         .frame = {.type = SHEAF__FRAME_REQUEST,
                   .kind = (uint16_t)request->kind,
