@@ -46,7 +46,10 @@ SHEAF_API sheaf_tensor *sheaf_matmul_ex(sheaf_tensor *a, sheaf_tensor *b, bool t
                                         bool transpose_b);
 
 /** What follows a dense layer's sum. */
-typedef enum sheaf_activation { SHEAF_ACTIVATION_NONE = 0, SHEAF_ACTIVATION_RELU = 1 } sheaf_activation;
+typedef enum sheaf_activation {
+    SHEAF_ACTIVATION_NONE = 0,
+    SHEAF_ACTIVATION_RELU = 1
+} sheaf_activation;
 /** A dense layer: activation(x (m, k) · weights (k, n) + bias (n)) in one pass over the result. */
 SHEAF_API sheaf_tensor *sheaf_dense(sheaf_tensor *x, sheaf_tensor *weights, sheaf_tensor *bias,
                                     sheaf_activation activation);

@@ -6,6 +6,7 @@
 #include "base/context.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "tensor/frame.h"
 #include "tensor/shape.h"
 
 #include <string.h>
@@ -14,6 +15,11 @@ static _Thread_local sheaf_creator_scope *innermost;
 
 bool sheaf_creator_scope_enter(sheaf_creator_scope *scope, sheaf_variable_creator_fn fn, void *user)
 {
+    if (!fn) {
+        sheaf_error err = {0};
+        sheaf__error(&err, SHEAF_ERR_INVALID_ARGUMENT, "a hook on variables without a function");
+        sheaf__frame_latch(&err);
+    }
     if (scope->open || !fn)
         return false;
     *scope = (sheaf_creator_scope){.parent = innermost, .fn = fn, .user = user, .open = 1};
