@@ -20,7 +20,7 @@ bool sheaf_creator_scope_enter(sheaf_creator_scope *scope, sheaf_variable_creato
         sheaf__error(&err, SHEAF_ERR_INVALID_ARGUMENT, "a hook on variables without a function");
         sheaf__frame_latch(&err);
     }
-    if (scope->open || !fn)
+    if (!scope || scope->open || !fn)
         return false;
     *scope = (sheaf_creator_scope){.parent = innermost, .fn = fn, .user = user, .open = 1};
     innermost = scope;
@@ -62,7 +62,7 @@ sheaf_variable *sheaf_variable_create_next(sheaf_variable_request *request)
     if (!scope)
         return sheaf__variable_plain(request, NULL);
     request->next = scope->parent;
-    return scope->fn ? scope->fn(request, scope->user) : sheaf_variable_create_next(request);
+    return scope->fn(request, scope->user);
 }
 
 static sheaf_variable *create(sheaf_variable_request *request, const char *name,

@@ -338,10 +338,13 @@ static void takes_null_for_an_answer(void **state)
               "the variable is NULL");
     assert_false(sheaf_creator_scope_enter(NULL, rename_it, NULL));
     sheaf_creator_scope_leave(NULL);
-    SHEAF_CREATOR(NULL, NULL)
-    v = sheaf_variable_new("v", sheaf_float(1), NULL);
-    assert_string_equal(sheaf_variable_name(v), "v");
-    sheaf_variable_free(v);
+    SHEAF_FRAME
+    {
+        SHEAF_CREATOR(NULL, NULL)
+        v = sheaf_variable_new("v", sheaf_float(1), NULL);
+        assert_null(v); /* the block did not run */
+        rig_fails(sheaf_frame_status(&err), &err, SHEAF_ERR_INVALID_ARGUMENT, "without a function");
+    }
     expect_failed(sheaf_value(NULL), "the variable is NULL");
     expect_failed(sheaf_embedding_lookup(NULL, sheaf_int(1)), "the variable is NULL");
     expect_failed(sheaf_tape_gradient(NULL, NULL, NULL), "");
