@@ -207,8 +207,8 @@ static void clean_up(struct sheaf__launch *l)
     sheaf__run_secret_remove(&l->secret);
     for (int i = 0; i < l->count; i++) {
         struct sheaf__launched *t = &l->tasks[i];
-        sheaf__relay_finish(&t->err);
-        sheaf__relay_finish(&t->out);
+        sheaf__relay_finish(&t->err, false);
+        sheaf__relay_finish(&t->out, t->ended && sheaf__task_code(t) == 0);
         if (t->log)
             fclose(t->log);
         free(t->tf_config);

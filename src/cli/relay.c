@@ -115,14 +115,14 @@ void sheaf__relay_end(struct sheaf__relay *relay, int64_t now_ms)
     relay->fd = -1;
 }
 
-void sheaf__relay_finish(struct sheaf__relay *relay)
+void sheaf__relay_finish(struct sheaf__relay *relay, bool result)
 {
-    if (relay->held) {
-        if (relay->to != stdout && !relay->held_shown)
-            show(relay, relay->held, strlen(relay->held));
+    if (relay->held && !relay->held_shown && (relay->to != stdout || !result))
+        show(relay, relay->held, strlen(relay->held));
+    if (relay->held && result)
         printf("%s\n", relay->held);
-        fflush(stdout);
-    }
+    fflush(relay->to);
+    fflush(stdout);
     free(relay->line);
     free(relay->held);
     relay->line = relay->held = NULL;

@@ -32,7 +32,8 @@ int64_t sheaf__relay_tick(struct sheaf__relay *relay, int64_t now_ms);
 /* The writer is gone: passes on what is left, a line without end included, except a line held back,
  * and closes the pipe. */
 void sheaf__relay_end(struct sheaf__relay *relay, int64_t now_ms);
-/* Prints the result bare and frees everything. */
-void sheaf__relay_finish(struct sheaf__relay *relay);
+/* Prints the line held back, bare if it is a `result`, which it is if its task ended well, and frees
+ * everything. */
+void sheaf__relay_finish(struct sheaf__relay *relay, bool result);
 
 #endif

@@ -9,6 +9,8 @@ echo --- a line without end
 $SHEAF run -- printf 'one\ntwo'
 echo --- nobody to speak
 $SHEAF run -p 1 -- echo ps says
+echo --- not after a failure
+$SHEAF run -- sh -c 'echo one; echo two; exit 3'
 echo --- in files
 $SHEAF run --log-dir logs -- sh -c 'echo one; echo warning >&2; echo two'
 sort logs/worker-0.log
