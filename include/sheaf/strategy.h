@@ -26,7 +26,7 @@ typedef struct sheaf_strategy_options {
     const char *const *devices;
     /** one reduction order over all cluster sizes, so that they agree bit for bit */
     bool reproducible;
-    double deadline; /**< seconds a peer may take to appear or answer; 0: 60 */
+    double deadline; /**< seconds a peer may take to appear or answer; 0: SHEAF_DEADLINE_S */
     uint64_t reserved[4];
 } sheaf_strategy_options;
 

@@ -5,6 +5,7 @@
 #include "distribute/strategy.h"
 
 #include "base/clock.h"
+#include "base/config.h"
 #include "base/context.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -74,9 +75,9 @@ static sheaf_status check_options(const sheaf_strategy_options *o, sheaf_error *
             return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
                                 "strategy options: reserved field %zu is %llu, expected 0", i,
                                 (unsigned long long)o->reserved[i]);
-    if (o->deadline < 0)
+    if (!(o->deadline >= 0 && o->deadline <= 1e9))
         return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
-                            "strategy options: deadline is %g s, expected 0 or more", o->deadline);
+                            "strategy options: deadline is %g s, expected 0 to 1e9", o->deadline);
     return SHEAF_OK;
 }
 
@@ -122,6 +123,8 @@ sheaf_status sheaf_strategy_new(const char *name, sheaf_cluster *cluster,
     const sheaf_strategy_options *o = options ? options : &defaults;
     SHEAF__TRY(sheaf__context_check(err));
     SHEAF__TRY(check_options(o, err));
+    if (!strategy)
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "the place for the strategy is NULL");
     if (cluster)
         cluster = sheaf_cluster_ref(cluster);
     else
@@ -134,7 +137,9 @@ sheaf_status sheaf_strategy_new(const char *name, sheaf_cluster *cluster,
     }
     s->cluster = cluster;
     s->reproducible = o->reproducible;
-    s->deadline_ns = (int64_t)((o->deadline > 0 ? o->deadline : 60) * 1e9);
+    const double deadline =
+        o->deadline > 0 ? o->deadline : sheaf__config_seconds(SHEAF__CONFIG_DEADLINE_S);
+    s->deadline_ns = (int64_t)(deadline * 1e9);
     status = cls->start(s, o, err);
     if (status < 0) {
         sheaf_strategy_free(s);

@@ -4,8 +4,8 @@
  *
  *     steps [--before SECONDS] [--pause SECONDS] [--steps N] [--strategy NAME] [--elements N]
  *
- * waits before it makes the variable, pauses inside its first step. Says "connected", "made", "paused" and "step N" as
- * it gets there, and at the end "total N", what all workers together counted. --elements makes a second variable of that
+ * waits before it makes the variable, pauses inside its first step. Says "cores N", "connected", "made", "paused" and
+ * "step N" as it gets there, and at the end "total N", what all workers together counted. --elements makes a second variable of that
  * size, which every step changes. */
 
 #include <getopt.h>
@@ -125,6 +125,9 @@ int main(int argc, char **argv)
             return 2;
         }
     }
+    sheaf_device cpu;
+    if (sheaf_devices_get(0, &cpu) >= 0)
+        say("cores", cpu.threads);
     if (sheaf_cluster_resolve(NULL, &cluster, &err) < 0)
         return sheaf_error_exit(&err);
     if (sheaf_cluster_is(cluster, "ps"))
