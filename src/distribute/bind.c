@@ -233,10 +233,15 @@ sheaf_status sheaf_optimizer_build(sheaf_optimizer *o, sheaf_variable *const *va
     if (!trainable)
         return sheaf__no_memory(err, "an optimizer");
     size_t kept = 0;
-    for (size_t i = 0; i < count; i++)
-        if (sheaf_variable_trainable(variables[i]))
-            trainable[kept++] = variables[i];
-    sheaf_status status = sheaf__bind(o, trainable, kept, err);
+    sheaf_status status = SHEAF_OK;
+    for (size_t i = 0; i < count && status >= 0; i++) {
+        sheaf_variable *v = variables ? variables[i] : NULL;
+        status = sheaf_variable_status(v, err);
+        if (sheaf_variable_trainable(v))
+            trainable[kept++] = v;
+    }
+    if (status >= 0)
+        status = sheaf__bind(o, trainable, kept, err);
     sheaf__free(trainable);
     return status;
 }

@@ -65,6 +65,14 @@ static sheaf_status check_input_options(const sheaf_strategy *s, const sheaf_inp
 {
     if (!o)
         return SHEAF_OK;
+    for (size_t i = 0; i < sizeof(o->reserved) / sizeof(*o->reserved); i++)
+        if (o->reserved[i])
+            return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                                "input options: reserved field %zu is set, expected 0", i);
+    if (o->per_replica_buffer_size < 0)
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                            "input options: per_replica_buffer_size is %d, expected 0 or more",
+                            o->per_replica_buffer_size);
     if (o->per_replica && (!from_function || s->cls != &sheaf__strategy_mirrored_class))
         return sheaf__error(
             err, SHEAF_ERR_UNIMPLEMENTED,
@@ -82,6 +90,8 @@ static sheaf_status check_input_options(const sheaf_strategy *s, const sheaf_inp
 static sheaf_status split(sheaf_dist_dataset *d, sheaf_dataset *data, sheaf_error *err)
 {
     const sheaf_strategy *s = d->strategy;
+    if (!data)
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "the dataset to distribute is NULL");
     d->cardinality = sheaf_dataset_cardinality(data);
     d->fills = decide_fills(s, d->cardinality, sheaf_dataset_element_spec(data));
     if (!s->rebatches && s->workers == 1) {
@@ -148,6 +158,8 @@ sheaf_dist_dataset *sheaf_distribute_datasets_from_function(sheaf_strategy *s, s
     sheaf_dist_dataset *d = allocate(s, options && options->per_replica ? s->local : 1);
     if (!d || d->latched.status < 0 || check_input_options(s, options, true, &d->latched) < 0)
         return d;
+    if (!fn)
+        sheaf__error(&d->latched, SHEAF_ERR_INVALID_ARGUMENT, "the dataset function is NULL");
     for (int i = 0; i < d->dataset_count && d->latched.status >= 0; i++)
         call_dataset_fn(d, i, fn, user);
     if (d->latched.status < 0)
@@ -207,7 +219,10 @@ void sheaf_dist_dataset_free(sheaf_dist_dataset *d)
 sheaf_status sheaf_per_replica_batch_size(const sheaf_input_context *context, int64_t global,
                                           int64_t *size, sheaf_error *err)
 {
-    const int replicas = context->num_replicas_in_sync;
+    const int replicas = context ? context->num_replicas_in_sync : 0;
+    if (replicas < 1)
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                            "input context: %d replicas in sync, expected 1 or more", replicas);
     if (global % replicas != 0)
         return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
                             "global batch size %lld is not divisible by the %d replicas in sync",
@@ -219,6 +234,8 @@ sheaf_status sheaf_per_replica_batch_size(const sheaf_input_context *context, in
 const char *sheaf_input_context_str(const sheaf_input_context *context)
 {
     struct sheaf__str out = {0};
+    if (!context)
+        return "None";
     sheaf__str_printf(&out, "tf.distribute.InputContext(input pipeline id %d, total: %d)",
                       context->input_pipeline_id, context->num_input_pipelines);
     return sheaf__frame_str(&out);

@@ -217,6 +217,16 @@ static sheaf_status bind_once(sheaf_replica *r, sheaf_optimizer *o,
                               const struct sheaf__gradient *all, size_t count, sheaf_error *err)
 {
     struct binding mine = {o, all, count};
+    const sheaf_strategy *s = sheaf_replica_strategy(r);
+    for (size_t i = 0; i < count; i++) {
+        const struct sheaf__copies *copies = sheaf__copies_of(all[i].variable);
+        const sheaf_strategy *home = all[i].variable->strategy;
+        if ((home && home != s) || (copies && copies->count != s->local))
+            return sheaf__error(err, SHEAF_ERR_FAILED_PRECONDITION,
+                                "a gradient is applied under %s to variable '%s', which another "
+                                "strategy made; do it in a step that this strategy runs",
+                                s->cls->name, sheaf_variable_name(all[i].variable));
+    }
     if (!sheaf__is_bound(o))
         SHEAF__TRY(sheaf__replica_meet(r, "the first minimize", &mine, bind_at_meeting, NULL, err));
     return bind_gradients(&mine, err);
@@ -389,6 +399,7 @@ sheaf_status sheaf_optimizer_apply(sheaf_optimizer *o, sheaf_variable *const *va
             return sheaf__no_memory(err, "the gradients");
         sheaf_status status = SHEAF_OK;
         for (size_t i = 0; i < count; i++) {
+            SHEAF__TRY(sheaf_variable_status(variables[i], err));
             SHEAF__TRY(sheaf_tensor_status(gradients[i], err));
             SHEAF__TRY(sheaf__update_check(variables[i], gradients[i], err));
             all[i] = (struct sheaf__gradient){.variable = variables[i], .value = gradients[i]};

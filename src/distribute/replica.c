@@ -33,16 +33,18 @@ static sheaf_status call_step(struct replica_slot *slot, const struct sheaf__job
 {
     sheaf_replica *r = &slot->replica;
     sheaf_element *in = job->in ? sheaf__values_component(job->in, r->local) : NULL;
-    sheaf_element *out = sheaf_element_new();
-    if (!in)
-        in = sheaf_element_new();
-    sheaf_status status = job->fn(r, in, out, job->user);
+    /* Counts of our own: the function may clear its frame. */
+    sheaf_element *none = in ? NULL : sheaf_element_keep(sheaf_element_new());
+    sheaf_element *out = sheaf_element_keep(sheaf_element_new());
+    sheaf_status status = job->fn(r, in ? in : none, out, job->user);
     sheaf_error first = {0};
     sheaf_status latched = sheaf_frame_status(&first);
+    sheaf_element_free(none);
     if (status >= 0 && latched >= 0) {
-        slot->out = sheaf_element_keep(out);
+        slot->out = out;
         return SHEAF_OK;
     }
+    sheaf_element_free(out);
     if (latched < 0)
         return sheaf__error_copy(&slot->error, &first);
     return sheaf__error(&slot->error, status, "the step function of replica %d returned %s", r->id,

@@ -213,6 +213,9 @@ static sheaf_status call_merge(void *const *contributions, int count, const stru
     sheaf_element *parts[SHEAF__MOST_REPLICAS];
     for (int i = 0; i < count; i++)
         parts[i] = ((struct merge *)contributions[i])->in;
+    if (!job->fn)
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                            "merge_call: the merge function is NULL");
     sheaf_values *in = sheaf__frame_own(sheaf__values_regroup(parts, count, err)), *out = NULL;
     if (!in)
         return SHEAF_ERR_INVALID_ARGUMENT;
@@ -221,6 +224,10 @@ static sheaf_status call_merge(void *const *contributions, int count, const stru
     if (status < 0)
         return sheaf__error(err, status, "the merge function returned %s",
                             sheaf_status_name(status));
+    if (out && out->per_replica && out->count != count)
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                            "the merge function returned %d components for %d replicas", out->count,
+                            count);
     for (int i = 0; i < count; i++) {
         sheaf_element *e = out ? sheaf__values_component(out, i) : sheaf_element_new();
         ((struct merge *)contributions[i])->out = sheaf_element_keep(e);

@@ -96,7 +96,12 @@ static sheaf_status run(sheaf_strategy *s, struct sheaf__job *job, sheaf_values 
         err = &mine;
     SHEAF__TRY(sheaf__strategy_check_cross(s, "sheaf_run", err));
     SHEAF__TRY(check_input(s, job->in, err));
-    if (!sheaf__mutex_trylock(&s->running))
+    if (!job->fn)
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                            "sheaf_run: the step function is NULL");
+    /* The default strategy has nothing that two steps could share. */
+    const bool locks = s->cls != &sheaf__strategy_default_class;
+    if (locks && !sheaf__mutex_trylock(&s->running))
         return sheaf__error(
             err, SHEAF_ERR_FAILED_PRECONDITION,
             "sheaf_run: another thread runs a step of this strategy; one at a time");
@@ -104,7 +109,8 @@ static sheaf_status run(sheaf_strategy *s, struct sheaf__job *job, sheaf_values 
     job->outs = outs;
     job->examples = job->in ? job->in->examples : -1;
     sheaf_status status = run_in_scope(s, job, err);
-    sheaf__mutex_unlock(&s->running);
+    if (locks)
+        sheaf__mutex_unlock(&s->running);
     if (status >= 0)
         status = give_result(s, job, out, err);
     for (int i = 0; i < s->local; i++)
@@ -225,6 +231,8 @@ sheaf_status sheaf_run_step(sheaf_strategy *s, sheaf_step *step, const sheaf_val
     s = sheaf__strategy_or_current(s);
     if (!step)
         return sheaf__no_memory(err, "a step");
+    /* First of all: a step that runs inside itself must not lose the plans it runs by. */
+    SHEAF__TRY(sheaf__strategy_check_cross(s, "sheaf_run_step", err));
     SHEAF__TRY(check_signature(step, in, err));
     SHEAF__TRY(make_plans(step, s->local, err));
     struct sheaf__job job = {.fn = step->fn, .user = step->user, .in = in, .plans = step->plans};

@@ -65,6 +65,9 @@ static sheaf_variable *create_in_scope(sheaf_variable_request *request, void *us
 /* Why the scope may not be entered; the default strategy nests nowhere (R4.6). */
 static sheaf_status check_scope(sheaf_strategy *s, sheaf_error *err)
 {
+    if (!s)
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                            "the scope of no strategy: it is NULL");
     SHEAF__TRY(sheaf__strategy_check_cross(s, "the scope", err));
     if (s->cls == &sheaf__strategy_default_class && sheaf_has_strategy())
         return sheaf__error(err, SHEAF_ERR_FAILED_PRECONDITION,
@@ -85,7 +88,7 @@ bool sheaf_scope_enter(sheaf_scope *scope, sheaf_strategy *s)
         sheaf__frame_latch(&err);
         return false;
     }
-    scope->strategy = s;
+    scope->strategy = s == sheaf__strategy_default() ? s : sheaf__ref(s);
     scope->saved = state;
     scope->open = 1;
     state->mode = (struct sheaf__mode){.kind = SHEAF__MODE_CROSS, .strategy = s};
@@ -106,6 +109,7 @@ void sheaf_scope_leave(sheaf_scope *scope)
         sheaf__mode_pop(&state->mode);
     }
     sheaf__free(state);
+    sheaf_strategy_free(scope->strategy);
     scope->saved = NULL;
     scope->open = 0;
 }

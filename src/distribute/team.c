@@ -56,12 +56,20 @@ void sheaf_team_free(sheaf_team *team)
 
 int sheaf_team_rank(const sheaf_team *team)
 {
-    return team->strategy->worker_id;
+    return team ? team->strategy->worker_id : -1;
 }
 
 int sheaf_team_size(const sheaf_team *team)
 {
-    return team->strategy->workers;
+    return team ? team->strategy->workers : 0;
+}
+
+static sheaf_status check(const sheaf_team *team, const char *what, bool has_data, sheaf_error *err)
+{
+    if (team && has_data)
+        return SHEAF_OK;
+    return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "%s: the %s is NULL", what,
+                        team ? "data" : "team");
 }
 
 static struct sheaf__wait wait_for(const sheaf_team *team, double deadline, const char *what)
@@ -75,6 +83,7 @@ static struct sheaf__wait wait_for(const sheaf_team *team, double deadline, cons
 sheaf_status sheaf_team_all_reduce(sheaf_team *team, sheaf_reduce_op op, sheaf_dtype dtype,
                                    void *data, size_t count, double deadline, sheaf_error *err)
 {
+    SHEAF__TRY(check(team, "all_reduce", data || !count, err));
     const struct sheaf__wait wait = wait_for(team, deadline, "all_reduce");
     const struct sheaf__reduction reduction = {
         .op = op, .dtype = dtype, .count = count, .in = data, .out = data};
@@ -84,6 +93,7 @@ sheaf_status sheaf_team_all_reduce(sheaf_team *team, sheaf_reduce_op op, sheaf_d
 sheaf_status sheaf_team_broadcast(sheaf_team *team, int root, void *data, size_t bytes,
                                   double deadline, sheaf_error *err)
 {
+    SHEAF__TRY(check(team, "broadcast", data || !bytes, err));
     const struct sheaf__wait wait = wait_for(team, deadline, "broadcast");
     return sheaf__channel_broadcast(team->channel, 0, root, data, bytes, &wait, err);
 }
@@ -91,12 +101,15 @@ sheaf_status sheaf_team_broadcast(sheaf_team *team, int root, void *data, size_t
 sheaf_status sheaf_team_all_gather(sheaf_team *team, const void *data, const size_t *counts,
                                    void *all, double deadline, sheaf_error *err)
 {
+    SHEAF__TRY(check(team, "all_gather", counts != NULL, err));
+    SHEAF__TRY(check(team, "all_gather", all && (data || !counts[team->strategy->worker_id]), err));
     const struct sheaf__wait wait = wait_for(team, deadline, "all_gather");
     return sheaf__channel_all_gather(team->channel, 0, data, counts, all, &wait, err);
 }
 
 sheaf_status sheaf_team_barrier(sheaf_team *team, double deadline, sheaf_error *err)
 {
+    SHEAF__TRY(check(team, "barrier", true, err));
     const struct sheaf__wait wait = wait_for(team, deadline, "barrier");
     return sheaf__channel_barrier(team->channel, 0, &wait, err);
 }

@@ -30,6 +30,8 @@ sheaf_status sheaf_distribute_values_from_function(sheaf_strategy *s, sheaf_valu
 {
     s = sheaf__strategy_or_current(s);
     SHEAF__TRY(sheaf__strategy_check_cross(s, "sheaf_distribute_values_from_function", err));
+    if (!fn)
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "the value function is NULL");
     sheaf_element *made[SHEAF__MOST_REPLICAS] = {0};
     sheaf_status status = SHEAF_OK;
     for (int i = 0; i < s->local && status >= 0; i++)

@@ -3,6 +3,7 @@
 #include "distribute/values.h"
 
 #include "base/error.h"
+#include "distribute/strategy.h"
 #include "tensor/frame.h"
 #include "tensor/heap.h"
 
@@ -78,8 +79,8 @@ static sheaf_status check_fields(sheaf_element *const *outs, int count, sheaf_er
     for (int r = 1; r < count; r++) {
         if (outs[r]->count != outs[0]->count)
             return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
-                                "replica %d returned %zu tensors, replica 0 returned %zu", r,
-                                outs[r]->count, outs[0]->count);
+                                "replica %d has %zu tensors, replica 0 has %zu", r, outs[r]->count,
+                                outs[0]->count);
         for (size_t i = 0; i < outs[0]->count; i++)
             if (strcmp(outs[r]->items[i].name, outs[0]->items[i].name) != 0)
                 return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
@@ -88,7 +89,8 @@ static sheaf_status check_fields(sheaf_element *const *outs, int count, sheaf_er
     }
     if (outs[0]->count > 64)
         return sheaf__error(err, SHEAF_ERR_UNIMPLEMENTED,
-                            "a step returned %zu tensors, expected at most 64", outs[0]->count);
+                            "a distributed value of %zu tensors, expected at most 64",
+                            outs[0]->count);
     return SHEAF_OK;
 }
 
@@ -111,6 +113,20 @@ sheaf_values *sheaf__values_regroup(sheaf_element *const *outs, int count, sheaf
 
 /* Public. */
 
+/* Reduction and printing take field i of every component. */
+static sheaf_status check_components(sheaf_element *const *elements, int count, sheaf_error *err)
+{
+    if (count < 1 || count > SHEAF__MOST_REPLICAS)
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                            "%d components of a PerReplica, expected 1 to %d", count,
+                            SHEAF__MOST_REPLICAS);
+    for (int i = 0; i < count; i++)
+        if (!elements || !elements[i])
+            return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                                "component %d of a distributed value is NULL", i);
+    return check_fields(elements, count, err);
+}
+
 static sheaf_values *give(sheaf_values *v, const sheaf_error *err)
 {
     if (!v)
@@ -121,6 +137,8 @@ static sheaf_values *give(sheaf_values *v, const sheaf_error *err)
 sheaf_values *sheaf_values_of(sheaf_element *e)
 {
     sheaf_error err = {0};
+    if (check_components(&e, 1, &err) < 0)
+        return give(NULL, &err);
     return give(sheaf__values_new(&e, 1, false, &err), &err);
 }
 
@@ -132,11 +150,8 @@ sheaf_values *sheaf_values_tensor(sheaf_tensor *t)
 sheaf_values *sheaf_values_per_replica(sheaf_element *const *elements, int count)
 {
     sheaf_error err = {0};
-    if (count < 1) {
-        sheaf__error(&err, SHEAF_ERR_INVALID_ARGUMENT,
-                     "%d components of a PerReplica, expected 1 or more", count);
+    if (check_components(elements, count, &err) < 0)
         return give(NULL, &err);
-    }
     return give(sheaf__values_new(elements, count, true, &err), &err);
 }
 
