@@ -234,12 +234,12 @@ void sheaf_dataset_free(sheaf_dataset *d)
 
 int64_t sheaf_dataset_cardinality(const sheaf_dataset *d)
 {
-    return d->error.status < 0 ? SHEAF_UNKNOWN : d->cardinality;
+    return !d || d->error.status < 0 ? SHEAF_UNKNOWN : d->cardinality;
 }
 
 const sheaf_element_spec *sheaf_dataset_element_spec(const sheaf_dataset *d)
 {
-    return d->spec;
+    return d ? d->spec : NULL;
 }
 
 /* ---- text ---- */

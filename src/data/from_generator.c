@@ -108,7 +108,8 @@ sheaf_dataset *sheaf_dataset_from_generator(const sheaf_generator *generator,
 {
     struct from_generator *p = sheaf__params_new(sizeof(*p), SHEAF__STAGE_FROM_GENERATOR);
     if (p) {
-        p->generator = *generator;
+        if (generator)
+            p->generator = *generator;
         p->spec = sheaf_element_spec_keep(spec);
     }
     return sheaf__dataset_new(SHEAF__STAGE_FROM_GENERATOR, p, NULL, 0);

@@ -177,6 +177,8 @@ static struct sheaf_iterator no_memory;
 sheaf_iterator *sheaf_dataset_iterate(sheaf_dataset *d)
 {
     sheaf_error ignored;
+    if (!d)
+        return &no_memory;
     sheaf_context *context = d->context ? d->context : sheaf__context();
     sheaf_context *caller = sheaf_context_enter(context);
     struct sheaf_iterator *it = sheaf__calloc(1, sizeof(*it));
@@ -207,7 +209,7 @@ static sheaf_status next(sheaf_iterator *it, sheaf_element **out, sheaf_error *e
 
 sheaf_status sheaf_iterator_next(sheaf_iterator *it, sheaf_element **out, sheaf_error *err)
 {
-    if (!it->root)
+    if (!it || !it->root)
         return sheaf__no_memory(err, "an iterator");
     sheaf_error mine;
     sheaf_context *caller = sheaf_context_enter(it->flow.context);

@@ -74,5 +74,5 @@ sheaf_dataset *sheaf_dataset_with_options(sheaf_dataset *d, const sheaf_dataset_
 
 sheaf_dataset_options sheaf_dataset_get_options(const sheaf_dataset *d)
 {
-    return d->options;
+    return d ? d->options : (sheaf_dataset_options){0};
 }

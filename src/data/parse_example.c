@@ -258,7 +258,9 @@ sheaf_dataset *sheaf_dataset_parse_example(sheaf_dataset *d, const sheaf_feature
                                            size_t count)
 {
     struct parse_example *p = sheaf__params_new(sizeof(*p), SHEAF__STAGE_PARSE_EXAMPLE);
-    if (p) {
+    if (p && !features && count > 0) {
+        sheaf__error(&p->error, SHEAF_ERR_INVALID_ARGUMENT, "the %zu features are NULL", count);
+    } else if (p) {
         p->as_batch = all_fixed(features, count);
         sheaf__example_parser_new(features, count, &p->parser, &p->error);
     }

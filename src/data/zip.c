@@ -120,5 +120,5 @@ const struct sheaf__stage_ops sheaf__zip_ops = {
 sheaf_dataset *sheaf_dataset_zip(sheaf_dataset *const *inputs, size_t count)
 {
     void *p = sheaf__params_new(sizeof(struct sheaf__params), SHEAF__STAGE_ZIP);
-    return sheaf__dataset_new(SHEAF__STAGE_ZIP, p, inputs, count);
+    return sheaf__dataset_new(SHEAF__STAGE_ZIP, p, inputs, inputs ? count : 0);
 }
