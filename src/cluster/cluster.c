@@ -134,6 +134,10 @@ sheaf_status sheaf_cluster_resolve(const sheaf_cluster_options *options, sheaf_c
         options = &defaults;
     if (!cluster)
         return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "the place for the cluster is NULL");
+    for (size_t i = 0; i < sizeof(options->reserved) / sizeof(options->reserved[0]); i++)
+        if (options->reserved[i])
+            return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                                "cluster options: reserved field %zu is set, expected 0", i);
     SHEAF__TRY(sheaf__context_check(err));
     for (size_t i = 0; i < sizeof(RESOLVERS) / sizeof(RESOLVERS[0]); i++)
         if (RESOLVERS[i]->applies(options))
@@ -157,24 +161,30 @@ void sheaf_cluster_free(sheaf_cluster *c)
 
 /* ---- this task ---- */
 
+/* No cluster is a machine alone, too: what the default strategy has. */
+static const struct sheaf__tf_config *config_of(const sheaf_cluster *c)
+{
+    return c ? c->config : NULL;
+}
+
 const char *sheaf_cluster_task_type(const sheaf_cluster *c)
 {
-    return c->task.job;
+    return c ? c->task.job : "";
 }
 
 int32_t sheaf_cluster_task_index(const sheaf_cluster *c)
 {
-    return c->task.index;
+    return c ? c->task.index : -1;
 }
 
 bool sheaf_cluster_is(const sheaf_cluster *c, const char *job)
 {
-    return job && strcmp(c->task.job, job) == 0;
+    return c && job && strcmp(c->task.job, job) == 0;
 }
 
 bool sheaf_cluster_is_chief(const sheaf_cluster *c)
 {
-    if (!c->config || sheaf_cluster_is(c, "chief") || sheaf_cluster_is(c, "evaluator"))
+    if (!config_of(c) || sheaf_cluster_is(c, "chief") || sheaf_cluster_is(c, "evaluator"))
         return true;
     return sheaf_cluster_is(c, "worker") && c->task.index == 0 &&
            sheaf_cluster_tasks(c, "chief") == 0;
@@ -182,32 +192,34 @@ bool sheaf_cluster_is_chief(const sheaf_cluster *c)
 
 const char *sheaf_cluster_source(const sheaf_cluster *c)
 {
-    return c->source;
+    return c ? c->source : "local";
 }
 
 /* ---- the jobs ---- */
 
 const char *sheaf_cluster_job(const sheaf_cluster *c, size_t i)
 {
-    return c->config && i < c->config->job_count ? c->config->jobs[i].name : NULL;
+    const struct sheaf__tf_config *config = config_of(c);
+    return config && i < config->job_count ? config->jobs[i].name : NULL;
 }
 
 int32_t sheaf_cluster_tasks(const sheaf_cluster *c, const char *job)
 {
-    const struct sheaf__tf_config_job *found = job ? sheaf__check_find_job(c->config, job) : NULL;
+    const struct sheaf__tf_config_job *found =
+        job ? sheaf__check_find_job(config_of(c), job) : NULL;
     return found ? (int32_t)found->task_count : 0;
 }
 
 const char *sheaf_cluster_address(const sheaf_cluster *c, const char *job, int32_t index)
 {
     const struct sheaf__tf_config_task *task =
-        job ? sheaf__check_find_task(sheaf__check_find_job(c->config, job), index) : NULL;
+        job ? sheaf__check_find_task(sheaf__check_find_job(config_of(c), job), index) : NULL;
     return task ? task->address : NULL;
 }
 
 const char *sheaf_cluster_master(const sheaf_cluster *c, const char *job, int32_t index)
 {
-    const struct sheaf__tf_config *config = c->config;
+    const struct sheaf__tf_config *config = config_of(c);
     struct sheaf__str text = {0};
     if (config && config->session_master) {
         sheaf__str_add(&text, config->session_master);
