@@ -114,6 +114,10 @@ static sheaf_status check_options(const sheaf_optimizer_options *o, enum sheaf__
         return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
                             "%s: family is %d, expected 0 to %d (sheaf_optimizer_family)", name,
                             (int)o->family, SHEAF_OPTIMIZER_V1);
+    for (size_t i = 0; i < sizeof(o->reserved) / sizeof(o->reserved[0]); i++)
+        if (o->reserved[i])
+            return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                                "%s: reserved option %zu is set, expected 0", name, i);
     for (size_t i = 0; i < sizeof(options_table) / sizeof(options_table[0]); i++) {
         const struct option *option = &options_table[i];
         double v = value_of(o, option);

@@ -176,6 +176,11 @@ sheaf_schedule *sheaf_schedule_piecewise(const int64_t *boundaries, const double
     sheaf_schedule *s = make(at_piecewise, boundary_count);
     if (s->latched.status < 0)
         return s;
+    if (!values || (!boundaries && boundary_count)) {
+        sheaf__error(&s->latched, SHEAF_ERR_INVALID_ARGUMENT, "piecewise schedule: %s are NULL",
+                     values ? "the boundaries" : "the values");
+        return s;
+    }
     s->values = sheaf__memdup(values, (boundary_count + 1) * sizeof(*values));
     if (!s->values) {
         sheaf__unref(s);
