@@ -195,9 +195,16 @@ static sheaf_status committed(void *user, const char *path, sheaf_error *err)
     return sweep(m) ? sheaf__state_file_write(&m->state, m->directory, err) : SHEAF_OK;
 }
 
+static sheaf_status check_manager(const sheaf_checkpoint_manager *m, sheaf_error *err)
+{
+    return m ? SHEAF_OK
+             : sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "the checkpoint manager is NULL");
+}
+
 sheaf_status sheaf_manager_save(sheaf_checkpoint_manager *m, bool last, const char **path,
                                 sheaf_error *err)
 {
+    SHEAF__TRY(check_manager(m, err));
     sheaf_checkpoint_options options = m->save;
     options.last |= last;
     struct sheaf__ckpt_save how = {.options = &options, .committed = committed, .user = m};
@@ -212,6 +219,7 @@ static int64_t floor_divide(int64_t a, int64_t b)
 
 sheaf_status sheaf_manager_step(sheaf_checkpoint_manager *m, int64_t step, sheaf_error *err)
 {
+    SHEAF__TRY(check_manager(m, err));
     if (!m->every_steps)
         return SHEAF_OK;
     /* The first call only looks at its own step: those before were saved by an earlier run. */
@@ -324,6 +332,7 @@ sheaf_status sheaf_manager_restore(sheaf_checkpoint_manager *m, const char **pat
 {
     struct sheaf__save_group *g = NULL;
     const char *found = NULL;
+    SHEAF__TRY(check_manager(m, err));
     SHEAF__TRY(sheaf__checkpoint_group(m->checkpoint, &g, err));
     SHEAF__TRY(g && g->cls->follow ? restore_in_turn(m, g, &found, err)
                                    : restore_newest(m, g, &found, err));
