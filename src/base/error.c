@@ -29,7 +29,7 @@ sheaf_status sheaf__verror(sheaf_error *err, sheaf_status status, const char *fo
         return status;
     /* The arguments may point into the error that is being replaced. */
     char message[sizeof(err->message)];
-    vsnprintf(message, sizeof(message), format, args);
+    vsnprintf(message, sizeof(message), format ? format : "", args);
     clear(err, status);
     flatten(message);
     memcpy(err->message, message, sizeof(message));

@@ -76,6 +76,8 @@ size_t sheaf_error_format(const sheaf_error *err, char *text, size_t size)
     struct out out = {.text = text, .size = size};
     if (size)
         text[0] = '\0';
+    if (!err)
+        return 0;
     if (err->origin.job[0])
         put(&out, "%s:%" PRId32 ": ", err->origin.job, err->origin.index);
     put(&out, "%s", err->message[0] ? err->message : sheaf_status_name(err->status));
@@ -100,7 +102,7 @@ size_t sheaf_error_format(const sheaf_error *err, char *text, size_t size)
 int sheaf_error_exit(const sheaf_error *err)
 {
     char text[1024];
-    if (err->status >= 0)
+    if (!err || err->status >= 0)
         return 0;
     sheaf_error_format(err, text, sizeof(text));
     fprintf(stderr, "%s\n", text);

@@ -217,6 +217,8 @@ sheaf_status sheaf_devices_get(int i, struct sheaf_device *device)
     struct sheaf__device *d = sheaf__device_at(i);
     if (!d)
         return SHEAF_ERR_OUT_OF_RANGE;
+    if (!device)
+        return SHEAF_ERR_INVALID_ARGUMENT;
     *device = d->info;
     return SHEAF_OK;
 }

@@ -219,7 +219,7 @@ sheaf_status sheaf_frame_status(sheaf_error *err)
 
 void sheaf_frame_open(sheaf_frame *frame)
 {
-    if (frame->open)
+    if (!frame || frame->open)
         return;
     *frame = (sheaf_frame){.parent = innermost, .rounds = frame->rounds, .open = OPEN};
     innermost = frame;
@@ -241,7 +241,7 @@ static void close_one(sheaf_frame *frame)
 
 void sheaf_frame_close(sheaf_frame *frame)
 {
-    if (!frame->open)
+    if (!frame || !frame->open)
         return;
     if (is_in_stack(frame)) {
         while (innermost != frame) {
@@ -263,7 +263,7 @@ void sheaf_frame_clear(void)
 
 bool sheaf_frame_enter(sheaf_frame *frame)
 {
-    if (frame->rounds) {
+    if (!frame || frame->rounds) {
         sheaf_frame_close(frame);
         return false;
     }

@@ -9,7 +9,7 @@
 sheaf_shape sheaf_shape_of(int rank, const int64_t *dims)
 {
     sheaf_shape shape = {.rank = rank};
-    if (rank < 0 || rank > SHEAF_MAX_RANK)
+    if (rank < 0 || rank > SHEAF_MAX_RANK || (rank > 0 && !dims))
         shape.rank = SHEAF_UNKNOWN_RANK;
     else if (rank > 0)
         memcpy(shape.dims, dims, (size_t)rank * sizeof(*dims));

@@ -39,6 +39,10 @@ static sheaf_element_spec *make(size_t count, char pattern, sheaf_error *err)
 sheaf_element_spec *sheaf__spec_new(const sheaf_tensor_spec *specs, size_t count, char pattern,
                                     sheaf_error *err)
 {
+    if (!specs && count) {
+        sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "the specs of %zu tensors are NULL", count);
+        return NULL;
+    }
     sheaf_element_spec *spec = make(count, pattern, err);
     for (size_t i = 0; spec && i < count; i++) {
         const char *name = specs[i].name;
