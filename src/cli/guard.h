@@ -12,7 +12,7 @@ struct sheaf__guard {
     int socket; /* the guard sees its end when the launcher is gone */
 };
 
-/* Before any task is started. `file` is removed in the end. Returns 0 or an errno value. */
+/* Before any task is started and `file` is made, which it removes in the end. Returns 0 or an errno value. */
 int sheaf__guard_start(struct sheaf__guard *guard, const char *file);
 /* The process group is guarded from now on, or no more. */
 void sheaf__guard_add(const struct sheaf__guard *guard, pid_t group);

@@ -204,7 +204,7 @@ static void clean_up(struct sheaf__launch *l)
         sheaf__task_signal(&l->tasks[i], SIGKILL);
     kill_orphans(l);
     sheaf__guard_finish(&l->guard);
-    sheaf__run_secret_remove(&l->secret);
+    unlink(l->secret.path); /* had somebody killed the guard */
     for (int i = 0; i < l->count; i++) {
         struct sheaf__launched *t = &l->tasks[i];
         sheaf__relay_finish(&t->err, false);
@@ -224,12 +224,15 @@ static int prepare(struct sheaf__launch *l)
     if ((code = make_tasks(l)) || (code = give_ports(l)) || (code = make_configs(l)) ||
         (code = open_outputs(l)) || (code = catch_signals(l)))
         return code;
-    code = sheaf__run_secret_make(&l->secret);
+    code = sheaf__run_secret_choose(&l->secret);
     if (code)
-        return failed(code, "write", l->secret.path);
+        return failed(code, "choose", "a secret");
     code = sheaf__guard_start(&l->guard, l->secret.path);
     if (code)
         return failed(code, "start", "a process");
+    code = sheaf__run_secret_write(&l->secret);
+    if (code)
+        return failed(code, "write", l->secret.path);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     return start_tasks(l);
 }

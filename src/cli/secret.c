@@ -2,6 +2,7 @@
 #include "cli/secret.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -19,39 +20,37 @@ static int random_hex(char *text, size_t bytes)
     return 0;
 }
 
-int sheaf__run_secret_make(struct sheaf__run_secret *secret)
+int sheaf__run_secret_choose(struct sheaf__run_secret *secret)
 {
     /* A directory of the user alone if there is one. */
     const char *directory = getenv("XDG_RUNTIME_DIR");
+    char name[17];
     if (!directory || access(directory, W_OK) != 0)
         directory = getenv("TMPDIR");
     if (!directory || !*directory)
         directory = "/tmp";
-    int size = snprintf(secret->path, sizeof(secret->path), "%s/sheaf-run-XXXXXX", directory);
-    if (size >= (int)sizeof(secret->path))
-        return ENAMETOOLONG;
-    char text[65];
-    int code = random_hex(text, 32);
+    int code = random_hex(secret->run_id, 16);
     if (code == 0)
-        code = random_hex(secret->run_id, 16);
+        code = random_hex(name, 8);
     if (code)
         return code;
-    int fd = mkstemp(secret->path);
+    int size = snprintf(secret->path, sizeof(secret->path), "%s/sheaf-run-%s", directory, name);
+    return size < (int)sizeof(secret->path) ? 0 : ENAMETOOLONG;
+}
+
+int sheaf__run_secret_write(const struct sheaf__run_secret *secret)
+{
+    char text[65];
+    int code = random_hex(text, 32);
+    if (code)
+        return code;
+    int fd = open(secret->path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
         return errno;
     text[64] = '\n';
-    if (write(fd, text, 65) != 65)
+    if (write(fd, text, sizeof(text)) != (ssize_t)sizeof(text))
         code = errno ? errno : EIO;
     if (close(fd) != 0 && code == 0)
         code = errno;
-    if (code)
-        unlink(secret->path);
     return code;
-}
-
-void sheaf__run_secret_remove(struct sheaf__run_secret *secret)
-{
-    if (secret->path[0])
-        unlink(secret->path);
-    secret->path[0] = '\0';
 }

@@ -4,12 +4,14 @@
 
 /* What only the tasks of one run know. */
 struct sheaf__run_secret {
-    char path[256]; /* file with the secret, mode 0600; empty: none was made */
+    char path[256]; /* file with the secret, mode 0600 */
     char run_id[33];
 };
 
-/* Makes both. Returns 0 or an errno value; then `path` names what failed. */
-int sheaf__run_secret_make(struct sheaf__run_secret *secret);
-void sheaf__run_secret_remove(struct sheaf__run_secret *secret);
+/* Chooses both, without writing anything: whoever cleans up can be told the name before there is
+ * something to clean up. Returns 0 or an errno value. */
+int sheaf__run_secret_choose(struct sheaf__run_secret *secret);
+/* Writes the file. Returns 0 or an errno value. */
+int sheaf__run_secret_write(const struct sheaf__run_secret *secret);
 
 #endif

@@ -28,13 +28,15 @@ ls | grep -c sheaf-run
 echo --- SIGKILL at any moment of the start
 for i in 1 2 3 4 5 6 7 8; do
     {
-        $SHEAF run -w 4 -- sh -c "sleep 1000.5$marker & sleep 1000.5$marker; true" &
+        TMPDIR=$PWD XDG_RUNTIME_DIR= $SHEAF run -w 4 -- sh -c "sleep 1000.5$marker & sleep 1000.5$marker; true" &
         sleep "0.00$i"
         kill -9 $!
         wait $!
     } 2>/dev/null
 done
 left "sleep 1000.5$marker"
+for _ in $(seq 50); do [ -z "$(ls | grep sheaf-run)" ] && break; sleep 0.1; done
+ls | grep -c sheaf-run
 echo --- SIGTERM
 $SHEAF run -w 2 -- sleep 1000.2$marker &
 started "sleep 1000.2$marker" 2
