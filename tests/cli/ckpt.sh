@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# Checkpoints that TensorFlow wrote: listed, printed, verified; by prefix, by index file.
+# Checkpoints that TensorFlow wrote: listed, printed, verified; by prefix, by index file, by directory.
 cp -r "$GOLDEN/checkpoint/manager" m
 cp -r "$GOLDEN/checkpoint/ps" ps
 $SHEAF ckpt list m/ckpt-5
+$SHEAF ckpt verify m
 echo --- slices
 $SHEAF ckpt list ps/sharded-1.index
 echo --- json

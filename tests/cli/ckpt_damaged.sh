@@ -13,3 +13,6 @@ $SHEAF ckpt show bad/good/c no/such/key 2>&1
 echo $?
 $SHEAF ckpt verify --json bad/data-flip-0/c 2>/dev/null
 echo $?
+mkdir empty
+$SHEAF ckpt list empty 2>&1
+echo $?
