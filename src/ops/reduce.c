@@ -401,10 +401,11 @@ void sheaf__gradient_reduce_sum(const struct sheaf__grad *g)
 void sheaf__gradient_reduce_mean(const struct sheaf__grad *g)
 {
     int64_t in = sheaf_tensor_elements(g->in[0]), out = sheaf_tensor_elements(g->out);
-    if (!sheaf__dtype_is_float(g->out->dtype) || in == 0)
+    if (!sheaf__dtype_is_float(g->out->dtype))
         return;
+    /* Also of nothing: a replica without data takes part in the sums of the others. */
     const struct sheaf__attrs count = {.dtype = g->out->dtype,
-                                       .number = {(double)in / (double)out}};
+                                       .number = {in ? (double)in / (double)out : 1}};
     sheaf_tensor *divisor = sheaf__op_run(SHEAF__OP_FILL, NULL, 0, &count);
     struct sheaf__grad scaled = *g;
     scaled.dy = sheaf_div(g->dy, divisor);

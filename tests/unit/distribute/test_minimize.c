@@ -101,6 +101,48 @@ static void test_R4_53_rows(void **state)
     sheaf_strategy_free(s);
 }
 
+struct rows_model {
+    sheaf_variable *table;
+    sheaf_optimizer *optimizer;
+};
+
+static sheaf_status mean_of_rows(sheaf_replica *r, const sheaf_element *in, sheaf_element *out,
+                                 void *user)
+{
+    const struct rows_model *m = user;
+    const int64_t examples = sheaf_replica_id(r) == 0 ? 4 : 0;
+    const int middle = 1;
+    (void)in;
+    (void)out;
+    sheaf_tape *tape = sheaf_tape_start();
+    sheaf_tensor *ids = sheaf_fill(SHEAF_INT64, SHEAF_SHAPE(examples, 3), 1);
+    sheaf_tensor *rows = sheaf_reduce_mean(sheaf_embedding_lookup(m->table, ids), &middle, 1);
+    sheaf_tensor *loss = sheaf_average_loss(r, sheaf_reduce_sum(rows, &middle, 1));
+    return sheaf_optimizer_minimize(m->optimizer, tape, loss);
+}
+
+/* S183: a replica without data has a gradient of no rows, through a mean, too */
+static void test_S183_rows_of_an_empty_part(void **state)
+{
+    (void)state;
+    sheaf_error err = {0};
+    sheaf_strategy *s = mirrored(2);
+    struct rows_model m = {.optimizer = sheaf_sgd(&(sheaf_optimizer_options){.learning_rate = 1})};
+    SHEAF_SCOPE(s)
+    {
+        m.table = sheaf_variable_init("table", SHEAF_FLOAT32, SHEAF_SHAPE(2, 2), sheaf_init_zeros(),
+                                      NULL);
+    }
+    rig_ok(sheaf_run(s, mean_of_rows, &m, NULL, NULL, &err), &err);
+    /* 4 examples, each weighing 1 / 8: its rows times the replicas (R12.1) */
+    for (int r = 0; r < 2; r++)
+        assert_float_equal(sheaf_tensor_number(sheaf_value(sheaf_variable_copy(m.table, r)), 2),
+                           -0.5, 0);
+    sheaf_optimizer_free(m.optimizer);
+    sheaf_variable_free(m.table);
+    sheaf_strategy_free(s);
+}
+
 /* Without any strategy */
 static void test_minimize_alone(void **state)
 {
@@ -122,9 +164,9 @@ static void test_minimize_alone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        rig_test(test_sgd_over_replicas),  rig_test(test_momentum_over_replicas),
-        rig_test(test_adam_over_replicas), rig_test(test_R4_53_rows),
-        rig_test(test_minimize_alone),
+        rig_test(test_sgd_over_replicas),          rig_test(test_momentum_over_replicas),
+        rig_test(test_adam_over_replicas),         rig_test(test_R4_53_rows),
+        rig_test(test_S183_rows_of_an_empty_part), rig_test(test_minimize_alone),
     };
     return rig_run(tests);
 }
