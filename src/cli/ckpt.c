@@ -198,35 +198,40 @@ static int on_all(const struct sheaf__command_line *line, int (*each)(const char
 
 static int list_main(int argc, char **argv)
 {
-    static const struct sheaf__command_line LINE = {"sheaf ckpt list",
-                                                    "[options] CHECKPOINT...",
-                                                    "Lists the tensors of checkpoints.",
-                                                    OPTIONS,
-                                                    OPTION_COUNT,
-                                                    NOTES};
+    static const struct sheaf__command_line LINE = {
+        .command = "sheaf ckpt list",
+        .usage = "[options] CHECKPOINT...",
+        .summary = "Lists the tensors of checkpoints.",
+        .options = OPTIONS,
+        .option_count = OPTION_COUNT,
+        .notes = NOTES,
+    };
     return on_all(&LINE, list, argc, argv);
 }
 
 static int verify_main(int argc, char **argv)
 {
     static const struct sheaf__command_line LINE = {
-        "sheaf ckpt verify",
-        "[options] CHECKPOINT...",
-        "Reads every byte of checkpoints and checks it.",
-        OPTIONS,
-        OPTION_COUNT,
-        NOTES};
+        .command = "sheaf ckpt verify",
+        .usage = "[options] CHECKPOINT...",
+        .summary = "Reads every byte of checkpoints and checks it.",
+        .options = OPTIONS,
+        .option_count = OPTION_COUNT,
+        .notes = NOTES,
+    };
     return on_all(&LINE, verify, argc, argv);
 }
 
 static int show_main(int argc, char **argv)
 {
-    static const struct sheaf__command_line LINE = {"sheaf ckpt show",
-                                                    "[options] CHECKPOINT KEY...",
-                                                    "Prints tensors of a checkpoint.",
-                                                    OPTIONS,
-                                                    OPTION_COUNT,
-                                                    NOTES};
+    static const struct sheaf__command_line LINE = {
+        .command = "sheaf ckpt show",
+        .usage = "[options] CHECKPOINT KEY...",
+        .summary = "Prints tensors of a checkpoint.",
+        .options = OPTIONS,
+        .option_count = OPTION_COUNT,
+        .notes = NOTES,
+    };
     int rest, code;
     if (!sheaf__options_parse(&LINE, argc, argv, &rest, &code))
         return code;

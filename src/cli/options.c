@@ -137,15 +137,39 @@ static bool read_option(const struct sheaf__command_line *line, int argc, char *
     return store(line, o, value);
 }
 
+static bool is_option(const char *arg)
+{
+    return arg[0] == '-' && arg[1];
+}
+
+/* Lets argv[from..to) change places with the options argv[to..end) behind them. */
+static void move_behind(char **argv, int from, int to, int end)
+{
+    for (; to < end; from++, to++) {
+        char *option = argv[to];
+        memmove(&argv[from + 1], &argv[from], (size_t)(to - from) * sizeof(*argv));
+        argv[from] = option;
+    }
+}
+
+/* The option at argv[at], its value included; `*end` is behind it. */
+static bool read_one(const struct sheaf__command_line *line, int argc, char **argv, int at,
+                     int *end)
+{
+    *end = at;
+    return read_option(line, argc, argv, end);
+}
+
 bool sheaf__options_parse(const struct sheaf__command_line *line, int argc, char **argv, int *rest,
                           int *code)
 {
-    int at = 1;
-    while (at < argc && argv[at][0] == '-' && argv[at][1]) {
+    int first = 1; /* argv[first..at) are arguments that are no options */
+    for (int at = 1; at < argc && (is_option(argv[at]) || !line->leads);) {
         const char *arg = argv[at];
-        if (strcmp(arg, "--") == 0) {
+        int end = at + 1;
+        if (!is_option(arg)) {
             at++;
-            break;
+            continue;
         }
         if (strcmp(arg, "--help") == 0 || strcmp(arg, "-h") == 0) {
             print_help(line);
@@ -157,11 +181,16 @@ bool sheaf__options_parse(const struct sheaf__command_line *line, int argc, char
             *code = SHEAF__EXIT_OK;
             return false;
         }
-        if (!read_option(line, argc, argv, &at)) {
+        if (strcmp(arg, "--") != 0 && !read_one(line, argc, argv, at, &end)) {
             *code = SHEAF__EXIT_USAGE;
             return false;
         }
+        move_behind(argv, first, at, end);
+        first += end - at;
+        at = end;
+        if (strcmp(arg, "--") == 0)
+            break;
     }
-    *rest = at;
+    *rest = first;
     return true;
 }

@@ -34,10 +34,12 @@ struct sheaf__command_line {
     const struct sheaf__option *options;
     size_t option_count;
     const char *notes; /* at the end of the help, or NULL */
+    bool leads; /* what follows the options is a command or program with options of its own */
 };
 
-/* Reads options up to the first argument that is none, or "--". Every command line has --help and
- * --version besides. True: go on with argv[*rest]. False: the command ends with `*code`; what there
+/* Reads the options, wherever they stand before "--"; of a line that leads, up to the first argument
+ * that is none. Every command line has --help and --version besides. True: go on with argv[*rest],
+ * where the arguments are that are no options, in their order. False: the command ends with `*code`; what there
  * was to say has been said. */
 bool sheaf__options_parse(const struct sheaf__command_line *line, int argc, char **argv, int *rest,
                           int *code);

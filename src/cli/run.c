@@ -32,6 +32,7 @@ static const struct sheaf__option OPTIONS[] = {
 static const struct sheaf__command_line LINE = {
     .command = "sheaf run",
     .usage = "[options] [--] PROGRAM [ARGUMENT...]",
+    .leads = true,
     .summary =
         "Starts PROGRAM once for every task of a cluster on this machine and waits for all of\n"
         "them. Each finds its place in TF_CONFIG. Output lines are marked with their task; the\n"
