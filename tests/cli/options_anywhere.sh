@@ -7,3 +7,4 @@ file=$DATA/digits-test.tfrecord
 "$SHEAF" run --worker 1 echo --json -n 1
 "$SHEAF" bench start --nope 2>&1
 "$SHEAF" bench nothing --data /tmp 2>&1
+exit 0
