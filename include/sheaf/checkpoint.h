@@ -63,7 +63,7 @@ typedef struct sheaf_sharding_callback {
     const char *description;
     void *user;
 } sheaf_sharding_callback;
-/** SHEAF_OK; SHEAF_ERR_INVALID_ARGUMENT if the function or the description is missing (S213). */
+/** SHEAF_OK, also for NULL, the default; SHEAF_ERR_INVALID_ARGUMENT if the function or the description is missing (S213). */
 SHEAF_CHECKED sheaf_status sheaf_sharding_callback_check(const sheaf_sharding_callback *callback,
                                                          sheaf_error *err);
 /** One shard per task (R8.7): the default. */

@@ -6,7 +6,8 @@
  *  Who is in the job: jobs, tasks, addresses, and this task's place among them.
  *
  *  Found in this order: the argument, TF_CONFIG, Slurm's variables, MPI's, this machine alone; a log line says which. A
- *  cluster is checked as a whole before anything is opened (R6.35–R6.41). Immutable; any thread. */
+ *  cluster is checked as a whole before anything is opened (R6.35–R6.41). Immutable; any thread. NULL as a cluster is a
+ *  machine alone: what the default strategy has. */
 
 #include <sheaf/status.h>
 

@@ -6,7 +6,7 @@
  *  Distributed input: a dataset split over the replicas of a strategy (tf-semantics 1–3).
  *
  *  A distributed dataset is no dataset: there is nothing to map or batch on it (S42, S113). Builders latch; errors come
- *  out of sheaf_next(). */
+ *  out of sheaf_next(), lack of memory, too. Datasets are read by any thread, an iterator by one at a time. */
 
 #include <sheaf/dataset.h>
 #include <sheaf/strategy.h>
@@ -70,7 +70,7 @@ SHEAF_API const char *sheaf_dist_dataset_element_spec_str(const sheaf_dist_datas
 SHEAF_API int64_t sheaf_dist_dataset_cardinality(const sheaf_dist_dataset *d);
 SHEAF_API void sheaf_dist_dataset_free(sheaf_dist_dataset *d);
 
-/** Starts at the first element; never NULL. Freed with sheaf_dist_iterator_free(), which ends its threads at once. */
+/** Starts at the first element. Freed with sheaf_dist_iterator_free(), which ends its threads at once. */
 SHEAF_API sheaf_dist_iterator *sheaf_iterate(sheaf_dist_dataset *d);
 SHEAF_API void sheaf_dist_iterator_free(sheaf_dist_iterator *it);
 SHEAF_API const sheaf_element_spec *sheaf_dist_iterator_element_spec(const sheaf_dist_iterator *it);

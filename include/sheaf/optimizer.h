@@ -74,7 +74,8 @@ SHEAF_CHECKED sheaf_status sheaf_optimizer_build(sheaf_optimizer *o,
 
 /** Takes the gradient of `loss` with respect to every trainable variable the tape saw and applies it: reduced over
  *  replicas and workers under a synchronous strategy (SUM), pushed to the parameter servers under "ps". Nothing is applied
- *  before the last gradient is reduced. In a replica step; or without strategy. */
+ *  before the last gradient is reduced. In a replica step of the strategy the variables were made in; or without strategy,
+ *  variables of none. The frame has the error, too. */
 SHEAF_API sheaf_status sheaf_optimizer_minimize(sheaf_optimizer *o, sheaf_tape *tape,
                                                 sheaf_tensor *loss);
 

@@ -5,6 +5,12 @@
 /** @file
  *  Results of calls, and what went wrong in words.
  *
+ *  A NULL or a number out of range is an error of the call that gets it, never a crash; what only looks answers with
+ *  nothing. Two things are the caller's: a place for a result must be there unless its function says that it may be
+ *  NULL, and an object is used no more after its last count is gone. Free functions take NULL. Where a maker without
+ *  a status returns NULL there was no memory, and every function that takes the object says so. Fields named
+ *  `reserved` must be 0; options with others are refused.
+ *
  *  Non-negative is success. Failures are grouped by the largest thing that is unusable afterwards, so that a
  *  caller knows what to rebuild without reading text: the call, a peer, the team.
  *
@@ -78,7 +84,7 @@ SHEAF_API SHEAF_PRINTF(3, 4) sheaf_status
     sheaf_error_set(sheaf_error *err, sheaf_status status, const char *format, ...);
 
 /** Writes "job:index: message (file F, record R, offset O)" with the parts that are known into `text` of `size` bytes,
- *  always terminated. Returns the length of the whole text, as snprintf does. */
+ *  always terminated. Returns the length of the whole text, as snprintf does; 0 for NULL. */
 SHEAF_API size_t sheaf_error_format(const sheaf_error *err, char *text, size_t size);
 
 /** Writes the formatted error as one line to stderr and returns 1, the exit code for `main`: 1 for every failure; 0 if

@@ -26,7 +26,7 @@ typedef struct sheaf_strategy_options {
     const char *const *devices;
     /** one reduction order over all cluster sizes, so that they agree bit for bit */
     bool reproducible;
-    double deadline; /**< seconds a peer may take to appear or answer; 0: SHEAF_DEADLINE_S */
+    double deadline; /**< seconds a peer may take, up to 1e9; 0: SHEAF_DEADLINE_S */
     uint64_t reserved[4];
 } sheaf_strategy_options;
 
@@ -42,7 +42,8 @@ SHEAF_CHECKED sheaf_status sheaf_strategy_new(const char *name, sheaf_cluster *c
 SHEAF_API void sheaf_strategy_free(sheaf_strategy *s);
 
 /** Ends this task's part of the job: says so to the others. On the chief (worker 0 without one) it returns when every other
- *  worker ended or was lost, so that what it saves afterwards holds their last updates; elsewhere at once. */
+ *  worker ended or was lost, so that what it saves afterwards holds their last updates; elsewhere at once. SHEAF_ERR_DEADLINE
+ *  after `deadline` seconds; 0: an hour. */
 SHEAF_CHECKED sheaf_status sheaf_strategy_join(sheaf_strategy *s, double deadline,
                                                sheaf_error *err);
 
@@ -72,8 +73,8 @@ SHEAF_API bool sheaf_in_cross_replica_context(void);
 SHEAF_API sheaf_replica *sheaf_replica_context(void);
 
 /** `SHEAF_SCOPE(s) { … }`: the strategy is current, variables made in the block are distributed (R4.4–R4.7). Left by
- *  `break`, `return` and `goto`. Another strategy's scope inside, or a scope in a replica step, is refused: the block
- *  does not run and sheaf_frame_status() has the error. */
+ *  `break`, `return` and `goto`; the strategy lives as long. Another strategy's scope inside, a scope in a replica step, or
+ *  that of NULL, is refused: the block does not run and sheaf_frame_status() has the error. */
 #define SHEAF_SCOPE(s)                                                 \
     for (sheaf_scope SHEAF_BLOCK_NAME(sheaf_scope_)                    \
              __attribute__((cleanup(sheaf_scope_leave))) = SHEAF_ZERO; \
@@ -132,8 +133,8 @@ SHEAF_API const char *sheaf_replica_device(const sheaf_replica *r);
 SHEAF_API sheaf_tensor *sheaf_all_reduce(sheaf_replica *r, sheaf_reduce_op op, sheaf_tensor *t);
 /** The replicas' tensors joined along `axis`, on each (R4.38). */
 SHEAF_API sheaf_tensor *sheaf_all_gather(sheaf_replica *r, sheaf_tensor *t, int axis);
-/** Runs `fn` once, in cross-replica context, with every replica's `in`; each replica gets its component of the result
- *  (R4.36). Every replica calls it. */
+/** Runs `fn` once, in cross-replica context, with every replica's `in`; each replica gets its component of the result, an
+ *  empty element if there is none (R4.36). Every replica calls it. */
 typedef sheaf_status (*sheaf_merge_fn)(sheaf_strategy *s, const sheaf_values *in,
                                        sheaf_values **out, void *user);
 SHEAF_API sheaf_element *sheaf_merge_call(sheaf_replica *r, sheaf_merge_fn fn, void *user,

@@ -15,11 +15,11 @@ SHEAF_BEGIN_DECLS
 
 typedef struct sheaf_values sheaf_values;
 
-/** The same element for every replica. */
+/** The same element for every replica. NULL with the error in the frame if there is none. */
 SHEAF_API sheaf_values *sheaf_values_of(sheaf_element *e);
 /** Shorthand: one nameless tensor for every replica. */
 SHEAF_API sheaf_values *sheaf_values_tensor(sheaf_tensor *t);
-/** Element i for local replica i. */
+/** Element i for local replica i; NULL with the error in the frame if one is missing or their names differ. */
 SHEAF_API sheaf_values *sheaf_values_per_replica(sheaf_element *const *elements, int count);
 
 /** Components: 1 if all replicas share one, else the local replicas. */

@@ -122,7 +122,8 @@ typedef struct sheaf_variable_request {
 typedef sheaf_variable *(*sheaf_variable_creator_fn)(sheaf_variable_request *request, void *user);
 SHEAF_API sheaf_variable *sheaf_variable_create_next(sheaf_variable_request *request);
 
-/** Runs `fn` for every variable the calling thread makes in the block; hooks nest, innermost first (S91). */
+/** Runs `fn` for every variable the calling thread makes in the block; hooks nest, innermost first (S91). Without a function
+ *  the block does not run and sheaf_frame_status() has the error. */
 #define SHEAF_CREATOR(fn, user)                                                \
     for (sheaf_creator_scope SHEAF_BLOCK_NAME(sheaf_creator_)                  \
              __attribute__((cleanup(sheaf_creator_scope_leave))) = SHEAF_ZERO; \
