@@ -385,6 +385,20 @@ static void errors_name_the_task(void **state)
     world_leave(&w);
 }
 
+static void reserved_fields_are_refused(void **state)
+{
+    (void)state;
+    WORLD("HOME=/");
+    sheaf_cluster *c = NULL;
+    sheaf_error err = {0};
+    assert_int_equal(sheaf_cluster_resolve(&(sheaf_cluster_options){.reserved = {0, 1}}, &c, &err),
+                     SHEAF_ERR_INVALID_ARGUMENT);
+    assert_non_null(strstr(err.message, "reserved field 1"));
+    assert_null(c);
+    assert_int_equal(sheaf_cluster_resolve(NULL, NULL, &err), SHEAF_ERR_INVALID_ARGUMENT);
+    world_leave(&w);
+}
+
 static void counts_of_a_cluster(void **state)
 {
     (void)state;
@@ -449,6 +463,7 @@ int main(void)
         cmocka_unit_test(overrides_need_a_cluster),
         cmocka_unit_test(demand_31_loopback_among_others),
         cmocka_unit_test(errors_name_the_task),
+        cmocka_unit_test(reserved_fields_are_refused),
         cmocka_unit_test(counts_of_a_cluster),
         cmocka_unit_test(every_allocation_may_fail),
     };
