@@ -126,15 +126,6 @@ static sheaf_status resolve_by(const struct sheaf__resolver *resolver,
     return make(resolver->name, config, cluster, err);
 }
 
-static sheaf_status check_options(const sheaf_cluster_options *options, sheaf_error *err)
-{
-    for (size_t i = 0; i < sizeof(options->reserved) / sizeof(options->reserved[0]); i++)
-        if (options->reserved[i])
-            return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
-                                "cluster options: reserved field %zu is set, expected 0", i);
-    return SHEAF_OK;
-}
-
 sheaf_status sheaf_cluster_resolve(const sheaf_cluster_options *options, sheaf_cluster **cluster,
                                    sheaf_error *err)
 {
@@ -147,7 +138,6 @@ sheaf_status sheaf_cluster_resolve(const sheaf_cluster_options *options, sheaf_c
         if (options->reserved[i])
             return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
                                 "cluster options: reserved field %zu is set, expected 0", i);
-    SHEAF__TRY(check_options(options, err));
     SHEAF__TRY(sheaf__context_check(err));
     for (size_t i = 0; i < sizeof(RESOLVERS) / sizeof(RESOLVERS[0]); i++)
         if (RESOLVERS[i]->applies(options))
