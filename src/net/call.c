@@ -133,7 +133,6 @@ static struct sheaf__request *take_incoming(struct sheaf__lane *lane)
 {
     struct sheaf__request *request = lane->in.request;
     lane->in.request = NULL;
-    lane->in.sink.discard = true;
     return request;
 }
 
@@ -228,10 +227,12 @@ static bool give_up(struct sheaf__request *request)
     if (open) {
         if (!take(peer, request->id)) {
             struct sheaf__lane *lane = peer->ctl->in.request == request ? peer->ctl : peer->data;
-            if (lane->in.request == request)
+            if (lane->in.request == request) {
                 take_incoming(lane);
+                torn = !lane->ops->discard(lane);
+            }
         }
-        torn = !peer->ctl->ops->disown(peer->ctl, request);
+        torn |= !peer->ctl->ops->disown(peer->ctl, request);
         if (peer->data != peer->ctl)
             torn |= !peer->data->ops->disown(peer->data, request);
         sheaf__peer_post(peer, &m, NULL);

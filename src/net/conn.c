@@ -30,6 +30,7 @@ void sheaf__conn_free(struct sheaf__conn *conn)
 {
     sheaf__stream_free(conn->stream);
     sheaf__segment_close(&conn->segment);
+    sheaf__ucx_close(conn->ucx);
     sheaf__handshake_clear(&conn->handshake);
     sheaf__free(conn);
 }
@@ -80,35 +81,79 @@ static bool both_can(const struct sheaf__conn *conn, enum sheaf__lane_kind kind)
     return (conn->net->identity.transports & conn->handshake.peer.transports & (1U << kind)) != 0;
 }
 
+static bool same_host(const struct sheaf__conn *conn)
+{
+    uint64_t host = conn->net->identity.host;
+    return host != 0 && host == conn->handshake.peer.host;
+}
+
+/* Not a failure: there are other ways. */
+static void say_why_not(const char *way, const sheaf_error *error)
+{
+    sheaf__log_limited(SHEAF_LOG_WARN, 1, way, "transport %s cannot be used, sockets are: %s", way,
+                       error->message);
+}
+
 static void make_offer(struct sheaf__conn *conn, struct sheaf__offer *offer)
 {
     sheaf_error error;
-    const struct sheaf__identity *self = &conn->net->identity, *peer = &conn->handshake.peer;
     memset(offer, 0, sizeof(*offer));
-    if (both_can(conn, SHEAF__LANE_SHM) && self->host != 0 && self->host == peer->host) {
+    if (both_can(conn, SHEAF__LANE_SHM) && same_host(conn)) {
         if (sheaf__segment_make(sheaf__ring_bytes(), &conn->segment, &offer->ticket, &error) == 0)
             offer->lane = SHEAF__LANE_SHM;
         else
-            sheaf__log_once(SHEAF_LOG_INFO, "net.shm", "no shared memory, using sockets: %s",
-                            error.message);
+            say_why_not("shm", &error);
+    } else if (both_can(conn, SHEAF__LANE_UCX) &&
+               (same_host(conn) || both_can(conn, SHEAF__LANE_FAR))) {
+        offer->ucx_size = sizeof(offer->ucx);
+        if (sheaf__ucx_open(same_host(conn), &conn->ucx, offer->ucx, &offer->ucx_size, &error) == 0)
+            offer->lane = SHEAF__LANE_UCX;
+        else
+            say_why_not("ucx", &error);
+        if (offer->lane == SHEAF__LANE_SAME)
+            offer->ucx_size = 0;
     }
 }
 
+static sheaf_status take_shm(struct sheaf__conn *conn, sheaf_error *err)
+{
+    SHEAF__TRY(sheaf__segment_open(&conn->handshake.offer.ticket, &conn->segment, err));
+    if (conn->segment.size < sheaf__ring_bytes())
+        return sheaf__error(err, SHEAF_ERR_INCOMPATIBLE, "the memory is too small");
+    return SHEAF_OK;
+}
+
+static sheaf_status take_ucx(struct sheaf__conn *conn, struct sheaf__offer *answer,
+                             sheaf_error *err)
+{
+    const struct sheaf__offer *offer = &conn->handshake.offer;
+    answer->ucx_size = sizeof(answer->ucx);
+    sheaf_status status =
+        sheaf__ucx_open(same_host(conn), &conn->ucx, answer->ucx, &answer->ucx_size, err);
+    if (status == SHEAF_OK)
+        status = sheaf__ucx_connect(conn->ucx, offer->ucx, offer->ucx_size, err);
+    if (status < 0) {
+        sheaf__ucx_close(conn->ucx);
+        conn->ucx = NULL;
+        answer->ucx_size = 0;
+    }
+    return status;
+}
+
+/* The dialer takes what is offered, or stays with the connection. */
 static void take_offer(struct sheaf__conn *conn, struct sheaf__offer *answer)
 {
     sheaf_error error;
-    const struct sheaf__offer *offer = &conn->handshake.offer;
+    enum sheaf__lane_kind lane = (enum sheaf__lane_kind)conn->handshake.offer.lane;
     memset(answer, 0, sizeof(*answer));
-    if (offer->lane != SHEAF__LANE_SHM || !both_can(conn, SHEAF__LANE_SHM))
+    if (lane == SHEAF__LANE_SAME || !both_can(conn, lane))
         return;
-    sheaf_status status = sheaf__segment_open(&offer->ticket, &conn->segment, &error);
-    if (status == SHEAF_OK && conn->segment.size < sheaf__ring_bytes())
-        status = sheaf__error(&error, SHEAF_ERR_INCOMPATIBLE, "shared memory is too small");
+    bool shm = lane == SHEAF__LANE_SHM;
+    sheaf_status status = shm ? take_shm(conn, &error) : take_ucx(conn, answer, &error);
     if (status == SHEAF_OK)
-        answer->lane = SHEAF__LANE_SHM;
+        answer->lane = (uint8_t)lane;
     else
-        sheaf__log_once(SHEAF_LOG_INFO, "net.shm", "no shared memory, using sockets: %s",
-                        error.message);
+        say_why_not(shm ? "shm" : "ucx", &error);
 }
 
 /* ---- decisions ---- */

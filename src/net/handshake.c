@@ -235,6 +235,7 @@ sheaf_status sheaf__handshake_ready(struct sheaf__handshake *h, const struct she
 {
     size_t at = begin(h, READY);
     put_offer(&h->transcript, answer);
+    h->offer = *answer;
     h->state = SHEAF__HANDSHAKE_DONE;
     return end(h, READY, at, true);
 }

@@ -42,8 +42,8 @@ struct sheaf__identity {
     uint32_t transports; /* bits 1 << enum sheaf__lane_kind that it can do */
 };
 
-/* How bytes travel after the handshake. */
-enum sheaf__lane_kind { SHEAF__LANE_SAME, SHEAF__LANE_SHM, SHEAF__LANE_UCX };
+/* How bytes travel after the handshake. FAR is never offered: it says that UCX may go between machines. */
+enum sheaf__lane_kind { SHEAF__LANE_SAME, SHEAF__LANE_SHM, SHEAF__LANE_UCX, SHEAF__LANE_FAR };
 
 struct sheaf__offer {
     uint8_t lane;
@@ -70,8 +70,7 @@ struct sheaf__handshake {
     const struct sheaf__secret *secret;
     sheaf_task wanted; /* whom the dialer wants */
     struct sheaf__identity peer;
-    struct sheaf__offer
-        offer; /* the listener's as sent; dialer: as received; then the dialer's answer */
+    struct sheaf__offer offer;
     struct sheaf__buf transcript;
     struct sheaf__buf in;
     struct sheaf__buf out; /* to be sent; the user clears it */

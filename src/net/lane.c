@@ -380,6 +380,12 @@ static bool copy_payload(struct sheaf__send *s)
     return true;
 }
 
+static bool discard(struct sheaf__lane *lane)
+{
+    lane->in.sink.discard = true;
+    return true;
+}
+
 static bool disown(struct sheaf__lane *lane, const void *owner)
 {
     struct stream_lane *l = of(lane);
@@ -441,6 +447,7 @@ static const struct sheaf__lane_ops stream_ops = {
     .progress = progress,
     .arm = arm,
     .disarm = disarm,
+    .discard = discard,
     .disown = disown,
     .idle = idle,
     .stop = stop,
@@ -456,6 +463,7 @@ struct sheaf__lane *sheaf__lane_of_stream(struct sheaf__stream *stream,
         return NULL;
     l->lane.ops = &stream_ops;
     l->lane.name = stream->name;
+    l->lane.fd = -1;
     l->stream = stream;
     l->receiver = *receiver;
     l->blocked = blocked;

@@ -60,7 +60,10 @@ struct sheaf__lane_ops {
     /* Before sleeping: what comes or has room rings; false: there is something to do already. */
     bool (*arm)(struct sheaf__lane *lane);
     void (*disarm)(struct sheaf__lane *lane);
-    /* The owner's memory is not read any more from now on. False: the session must end. */
+    /* The driver's: the memory of the sink is not written any more from now on, the rest of the
+     * payload goes nowhere. The memory of what the owner sends is not read any more, and its `sent`
+     * does not come. False: that was possible only by ending; the session must end, too. */
+    bool (*discard)(struct sheaf__lane *lane);
     bool (*disown)(struct sheaf__lane *lane, const void *owner);
     /* True if all that was posted has left. */
     bool (*idle)(struct sheaf__lane *lane);
@@ -72,6 +75,7 @@ struct sheaf__lane_ops {
 struct sheaf__lane {
     const struct sheaf__lane_ops *ops;
     const char *name;
+    int fd; /* to be watched besides; -1: none */
     struct sheaf__incoming in;
 };
 

@@ -347,6 +347,24 @@ static void destroy(void *object)
 
 static const struct sheaf__class net_class = {.name = "net", .destroy = destroy};
 
+/* The ways of the configuration, as a set of lanes. */
+static uint32_t transports(void)
+{
+    const uint32_t shm = 1U << SHEAF__LANE_SHM, ucx = 1U << SHEAF__LANE_UCX,
+                   far = 1U << SHEAF__LANE_FAR;
+    bool trusted = sheaf__config_int(SHEAF__CONFIG_FABRIC) == SHEAF__FABRIC_TRUSTED;
+    switch (sheaf__config_int(SHEAF__CONFIG_TRANSPORT)) {
+    case SHEAF__TRANSPORT_TCP:
+        return 0;
+    case SHEAF__TRANSPORT_SHM:
+        return shm;
+    case SHEAF__TRANSPORT_UCX:
+        return trusted ? ucx | far : ucx;
+    default:
+        return trusted ? shm | ucx | far : shm;
+    }
+}
+
 static sheaf_status fill_identity(struct sheaf__net *net, const struct sheaf__net_options *options,
                                   sheaf_error *err)
 {
@@ -362,15 +380,7 @@ static sheaf_status fill_identity(struct sheaf__net *net, const struct sheaf__ne
         SHEAF__TRY(sheaf__random_bytes(&id->incarnation, sizeof(id->incarnation), err));
     if (net->hub)
         return SHEAF_OK;
-    switch (sheaf__config_int(SHEAF__CONFIG_TRANSPORT)) {
-    case SHEAF__TRANSPORT_TCP:
-        break;
-    case SHEAF__TRANSPORT_UCX:
-        id->transports = 1U << SHEAF__LANE_UCX;
-        break;
-    default:
-        id->transports = 1U << SHEAF__LANE_SHM;
-    }
+    id->transports = transports();
     id->host = sheaf__segment_host();
     return SHEAF_OK;
 }

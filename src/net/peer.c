@@ -240,16 +240,9 @@ void sheaf__peer_disarm(struct sheaf__peer *peer)
 
 /* ---- beginning ---- */
 
-static sheaf_status make_lanes(struct sheaf__peer *peer, struct sheaf__conn *conn, sheaf_error *err)
+static sheaf_status make_shm_lane(struct sheaf__peer *peer, struct sheaf__conn *conn,
+                                  const struct sheaf__receiver *receiver, sheaf_error *err)
 {
-    const struct sheaf__receiver receiver = {.begin = begin, .end = end, .user = peer};
-    peer->ctl = sheaf__lane_of_stream(conn->stream, &receiver, ctl_blocked, peer);
-    if (!peer->ctl)
-        return sheaf__no_memory(err, "a peer");
-    conn->stream = NULL;
-    peer->data = peer->ctl;
-    if (conn->handshake.offer.lane != SHEAF__LANE_SHM)
-        return SHEAF_OK;
     const struct sheaf__bell bell = {ring_bell, peer};
     /* Before the stream takes its copy, which would close the descriptor a second time. */
     sheaf__segment_seal(&conn->segment);
@@ -258,13 +251,59 @@ static sheaf_status make_lanes(struct sheaf__peer *peer, struct sheaf__conn *con
     if (!stream)
         return sheaf__no_memory(err, "a peer");
     conn->segment = (struct sheaf__segment){.fd = -1};
-    struct sheaf__lane *data = sheaf__lane_of_stream(stream, &receiver, data_blocked, peer);
+    struct sheaf__lane *data = sheaf__lane_of_stream(stream, receiver, data_blocked, peer);
     if (!data) {
         sheaf__stream_free(stream);
         return sheaf__no_memory(err, "a peer");
     }
     peer->data = data;
     return SHEAF_OK;
+}
+
+static sheaf_status make_ucx_lane(struct sheaf__peer *peer, struct sheaf__conn *conn,
+                                  const struct sheaf__receiver *receiver, sheaf_error *err)
+{
+    const struct sheaf__offer *answer = &conn->handshake.offer;
+    if (!conn->dialer)
+        SHEAF__TRY(sheaf__ucx_connect(conn->ucx, answer->ucx, answer->ucx_size, err));
+    struct sheaf__lane *data = sheaf__ucx_lane(conn->ucx, receiver, data_blocked, peer);
+    if (!data)
+        return sheaf__no_memory(err, "a peer");
+    conn->ucx = NULL;
+    peer->data = data;
+    return SHEAF_OK;
+}
+
+static sheaf_status make_lanes(struct sheaf__peer *peer, struct sheaf__conn *conn, sheaf_error *err)
+{
+    const struct sheaf__receiver receiver = {.begin = begin, .end = end, .user = peer};
+    enum sheaf__lane_kind kind = (enum sheaf__lane_kind)conn->handshake.offer.lane;
+    peer->ctl = sheaf__lane_of_stream(conn->stream, &receiver, ctl_blocked, peer);
+    if (!peer->ctl)
+        return sheaf__no_memory(err, "a peer");
+    conn->stream = NULL;
+    peer->data = peer->ctl;
+    if (kind == SHEAF__LANE_SHM)
+        return make_shm_lane(peer, conn, &receiver, err);
+    if (kind == SHEAF__LANE_UCX)
+        return make_ucx_lane(peer, conn, &receiver, err);
+    return SHEAF_OK;
+}
+
+/* What a lane has besides the connection wakes whoever sleeps; the lane itself is looked at in every round. */
+static void on_data_ready(struct sheaf__watch *watch, bool in, bool out)
+{
+    (void)watch;
+    (void)in;
+    (void)out;
+}
+
+static sheaf_status watch_data(struct sheaf__peer *peer, sheaf_error *err)
+{
+    peer->data_watch = (struct sheaf__watch){.fd = peer->data->fd, .fn = on_data_ready};
+    if (peer->data->fd < 0)
+        return SHEAF_OK;
+    return sheaf__poller_add(peer->net->poller, &peer->data_watch, err);
 }
 
 /* The socket is watched for the peer from now on. */
@@ -305,6 +344,8 @@ sheaf_status sheaf__peer_establish(struct sheaf__conn *conn, sheaf_error *err)
     sheaf_status status = make_lanes(peer, conn, err);
     if (status == SHEAF_OK)
         status = move_watch(peer, conn, err);
+    if (status == SHEAF_OK)
+        status = watch_data(peer, err);
     if (status < 0) {
         sheaf__unref(peer);
         return status;
@@ -353,6 +394,8 @@ void sheaf__peer_lose(struct sheaf__peer *peer, const sheaf_error *cause, bool l
         if (peer->data == peer->ctl)
             net->sockets_with_data--;
     }
+    if (peer->data_watch.fd >= 0)
+        sheaf__poller_remove(net->poller, &peer->data_watch);
     sheaf__serve_broken(&peer->ctl->in);
     peer->ctl->ops->stop(peer->ctl);
     if (peer->data != peer->ctl) {

@@ -312,7 +312,11 @@ void sheaf__net_discard(struct sheaf__net *net, uint32_t kind,
         if (!call || call->frame.kind != kind || !match(call, arg))
             continue;
         in->call = NULL;
-        in->sink.discard = true;
+        if (!peer->data->ops->discard(peer->data)) {
+            sheaf_error cause;
+            sheaf__error(&cause, SHEAF_ERR_UNAVAILABLE, "it does not send what it has begun");
+            sheaf__peer_cut(peer, &cause);
+        }
         release(call);
     }
     sheaf__drive_unlock(net, drive);

@@ -18,6 +18,7 @@
 #include "net/patience.h"
 #include "net/poller.h"
 #include "net/socket.h"
+#include "net/ucx.h"
 
 /* ---- peers ---- */
 
@@ -34,10 +35,11 @@ struct sheaf__peer {
     sheaf_task task;
     uint64_t incarnation;
     char address[SHEAF__ADDRESS_TEXT];
-    struct sheaf__list_node node; /* of net->peers, under net->lock and drive */
-    struct sheaf__watch watch;    /* of the socket, if there is one */
-    struct sheaf__lane *ctl;      /* the connection */
-    struct sheaf__lane *data;     /* where messages go; may be ctl */
+    struct sheaf__list_node node;   /* of net->peers, under net->lock and drive */
+    struct sheaf__watch watch;      /* of the socket, if there is one */
+    struct sheaf__watch data_watch; /* of a lane that has a descriptor besides */
+    struct sheaf__lane *ctl;        /* the connection */
+    struct sheaf__lane *data;       /* where messages go; may be ctl */
 
     _Atomic int status; /* sheaf_status; 0 while it lives */
     sheaf_error cause;  /* written before the status, once */
@@ -77,7 +79,8 @@ struct sheaf__conn {
     bool proved; /* does not count as a stranger */
     int64_t deadline;
     char address[SHEAF__ADDRESS_TEXT];
-    struct sheaf__segment segment; /* that was offered */
+    struct sheaf__segment segment; /* that was offered, or taken */
+    struct sheaf__ucx *ucx;        /* the same */
     bool finished;                 /* under net->lock: the dialing thread may look at the error */
     bool retry;
     sheaf_error error;

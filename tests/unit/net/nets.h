@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum way { INPROC, TCP, SHM, WAYS };
+enum way { INPROC, TCP, SHM, UCX, WAYS };
 enum { NETS_MOST = 4 };
 
 struct nets {
@@ -27,7 +27,7 @@ struct nets {
     struct sheaf__net *net[NETS_MOST];
 };
 
-static const char *const way_names[WAYS] = {"inproc", "tcp", "shm"};
+static const char *const way_names[WAYS] = {"inproc", "tcp", "shm", "ucx"};
 
 static inline struct sheaf__wait nets_wait(double seconds)
 {
@@ -42,7 +42,7 @@ static inline sheaf_task nets_task(int index)
 static inline void nets_context(struct nets *n, enum way way)
 {
     static const char *const variables[WAYS] = {"SHEAF_TRANSPORT=auto", "SHEAF_TRANSPORT=tcp",
-                                                "SHEAF_TRANSPORT=shm"};
+                                                "SHEAF_TRANSPORT=shm", "SHEAF_TRANSPORT=ucx"};
     sheaf_error err = {0};
     memset(n, 0, sizeof(*n));
     n->way = way;

@@ -171,6 +171,12 @@ static void test_echo_shm(void **state)
     echo_over(SHM);
 }
 
+static void test_echo_ucx(void **state)
+{
+    (void)state;
+    echo_over(UCX);
+}
+
 /* ---- payload goes where the service says, without a copy of ours ---- */
 
 static void placed_over(enum way way)
@@ -226,6 +232,12 @@ static void test_placed_shm(void **state)
 {
     (void)state;
     placed_over(SHM);
+}
+
+static void test_placed_ucx(void **state)
+{
+    (void)state;
+    placed_over(UCX);
 }
 
 /* ---- errors come back whole ---- */
@@ -518,9 +530,11 @@ int main(void)
         rig_test(test_echo_inproc),
         rig_test(test_echo_tcp),
         rig_test(test_echo_shm),
+        rig_test(test_echo_ucx),
         rig_test(test_placed_inproc),
         rig_test(test_placed_tcp),
         rig_test(test_placed_shm),
+        rig_test(test_placed_ucx),
         rig_test(test_errors),
         rig_test(test_many_outstanding),
         rig_test(test_deadline_and_cancel),
