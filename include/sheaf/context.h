@@ -39,7 +39,8 @@ typedef struct sheaf_context_options {
     uint64_t reserved[4];
 } sheaf_context_options;
 
-/** Makes a context. Any thread. Freed with sheaf_context_free() after every object made under it.
+/** Makes a context. Any thread. Freed with sheaf_context_free() after every object made under it, also those in the root
+ *  frames of threads: call sheaf_frame_clear() where the context was current.
  *  SHEAF_ERR_INVALID_ARGUMENT: a configuration variable of the environment has a bad value (names it). */
 SHEAF_CHECKED sheaf_status sheaf_context_new(const sheaf_context_options *options,
                                              sheaf_context **context, sheaf_error *err);

@@ -110,23 +110,32 @@ static sheaf_status write_key(const char *path, sheaf_error *err)
     return status;
 }
 
+/* Takes the lock, or waits for whoever has it. */
+static sheaf_status take_lock(struct sheaf__file *lock, sheaf_error *err)
+{
+    const int64_t deadline = sheaf__clock_after(LOCK_WAIT);
+    for (;;) {
+        sheaf_error taken = {0};
+        sheaf_status status = sheaf__file_lock(lock, &taken);
+        if (status == SHEAF_OK)
+            return SHEAF_OK;
+        if (status != SHEAF_ERR_ALREADY_EXISTS || sheaf__clock_left(deadline) == 0)
+            return sheaf__error_copy(err, &taken);
+        SHEAF__TRY(sheaf__wait_sleep(sheaf__clock_after(LOCK_STEP), NULL, err));
+    }
+}
+
 /* Makes the key if it is not there. Tasks that start together do so one after the other. */
 static sheaf_status make_key(const char *directory, const char *path, sheaf_error *err)
 {
     struct sheaf__file *lock = NULL;
-    int64_t deadline = sheaf__clock_after(LOCK_WAIT);
     SHEAF__TRY(sheaf__file_mkdir(directory, 0700, err));
     char *name = sheaf__printf("%s.lock", path);
     if (!name)
         return sheaf__no_memory(err, "a key");
     sheaf_status status = sheaf__file_open(name, SHEAF__FILE_UPDATE, &lock, err);
     if (status == SHEAF_OK) {
-        status = sheaf__file_lock(lock, err);
-        while (status == SHEAF_ERR_ALREADY_EXISTS && sheaf__clock_left(deadline) > 0) {
-            status = sheaf__wait_sleep(sheaf__clock_after(LOCK_STEP), NULL, err);
-            if (status == SHEAF_OK)
-                status = sheaf__file_lock(lock, err);
-        }
+        status = take_lock(lock, err);
         if (status == SHEAF_OK && !sheaf__file_exists(path))
             status = write_key(path, err);
         sheaf__file_close(lock, NULL);

@@ -142,6 +142,7 @@ int main(int argc, char **argv)
     compare_signals("at the end");
     sheaf_strategy_free(s);
     sheaf_cluster_free(cluster);
+    sheaf_frame_clear();
     sheaf_context_enter(NULL);
     sheaf_context_free(context);
     compare_signals("after all");

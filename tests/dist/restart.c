@@ -84,6 +84,7 @@ static void *run(void *user)
             work(cluster, &t->err);
     }
     sheaf_cluster_free(cluster);
+    sheaf_frame_clear();
     sheaf_context_enter(NULL);
     sheaf_context_free(context);
     return NULL;
