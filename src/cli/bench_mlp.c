@@ -14,9 +14,9 @@ static sheaf_status train_step(sheaf_replica *r, const sheaf_element *in, sheaf_
     sheaf_tape *tape = sheaf_tape_start();
     sheaf_tensor *x = sheaf_element_get(in, "image");
     for (int i = 0; i < SHEAF__MLP_LAYERS; i++) {
-        x = sheaf_add(sheaf_matmul(x, sheaf_value(m->w[i])), sheaf_value(m->b[i]));
-        if (i + 1 < SHEAF__MLP_LAYERS)
-            x = sheaf_relu(x);
+        bool last = i + 1 == SHEAF__MLP_LAYERS;
+        x = sheaf_dense(x, sheaf_value(m->w[i]), sheaf_value(m->b[i]),
+                        last ? SHEAF_ACTIVATION_NONE : SHEAF_ACTIVATION_RELU);
     }
     sheaf_tensor *labels = sheaf_element_get(in, "label");
     sheaf_tensor *loss = sheaf_mean(sheaf_sparse_softmax_cross_entropy(labels, x));
