@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Rows that cut across the other tests: S1, S16, S103, S218, S219, S222. */
+
+#include "helpers.h"
+
+#include <math.h>
+#include <string.h>
+
+static sheaf_status add_rows(sheaf_replica *r, const sheaf_element *in, sheaf_element *out,
+                             void *user)
+{
+    sheaf_tensor *x = sheaf_cast(only(in), SHEAF_FLOAT32);
+    sheaf_variable *seen = user;
+    (void)r;
+    sheaf_element_put(out, "", sheaf_sum(x));
+    return sheaf_assign_add(seen, sheaf_long(1), NULL);
+}
+
+static sheaf_status my_number(const sheaf_value_context *context, sheaf_element *out, void *user)
+{
+    (void)user;
+    return sheaf_element_put(out, "", sheaf_int(context->replica_id_in_sync_group));
+}
+
+/* Every generic call of a strategy, on whatever class it is. */
+static sheaf_status use(sheaf_strategy *s, sheaf_error *err)
+{
+    const sheaf_variable_options first = {.not_trainable = true,
+                                          .aggregation = SHEAF_AGGREGATION_ONLY_FIRST_REPLICA};
+    sheaf_variable *seen = NULL;
+    SHEAF_SCOPE(s)
+    {
+        assert_ptr_equal(sheaf_strategy_current(), s);
+        seen = sheaf_variable_new("seen", sheaf_long(0), &first);
+    }
+    sheaf_dataset *d = sheaf_dataset_batch(sheaf_dataset_range(0, 8, 1), 4, NULL);
+    sheaf_dist_dataset *data = sheaf_distribute_dataset(s, d, NULL);
+    sheaf_dist_iterator *it = sheaf_iterate(data);
+    sheaf_values *batch, *sums, *numbers;
+    sheaf_element *sum, *joined;
+    int steps = 0;
+    SHEAF_EACH(batch, it, err)
+    {
+        steps++;
+        if (sheaf_run(s, add_rows, seen, batch, &sums, err) < 0 ||
+            sheaf_reduce(s, SHEAF_REDUCE_SUM, sums, NULL, 0, &sum, err) < 0 ||
+            sheaf_gather_values(s, batch, 0, &joined, err) < 0)
+            break;
+        assert_floats(only(sum), steps == 1 ? 6 : 22);
+        assert_int_equal(sheaf_tensor_elements(only(joined)), 4);
+    }
+    if (err->status >= 0) {
+        assert_int_equal(steps, 2);
+        assert_true(sheaf_tensor_integer(sheaf_value(seen), 0) >= 2);
+    }
+    if (err->status >= 0 &&
+        sheaf_distribute_values_from_function(s, my_number, NULL, &numbers, err) >= 0)
+        assert_int_equal(sheaf_values_count(numbers), sheaf_strategy_local_replicas(s));
+    sheaf_dist_iterator_free(it);
+    sheaf_dist_dataset_free(data);
+    sheaf_variable_free(seen);
+    return err->status;
+}
+
+static sheaf_status use_ps(struct rig_task *task)
+{
+    sheaf_strategy *s = NULL;
+    sheaf_status status = sheaf_strategy_new("ParameterServerStrategy", NULL, NULL, &s, &task->err);
+    if (status >= 0) {
+        assert_string_equal(sheaf_strategy_name(s), "ParameterServerStrategy");
+        status = use(s, &task->err);
+    }
+    if (status >= 0)
+        status = sheaf_strategy_join(s, 0, &task->err);
+    sheaf_strategy_free(s);
+    return status;
+}
+
+/* S1, S16: run and scope work under parameter servers as under any strategy, without an Estimator */
+static void test_S1_S16_generic_calls(void **state)
+{
+    (void)state;
+    sheaf_error err = {0};
+    run_cluster((struct jobs){.worker = 2, .ps = 1}, use_ps, NULL, 60);
+    sheaf_strategy *s = mirrored(2);
+    rig_ok(use(s, &err), &err);
+    sheaf_strategy_free(s);
+}
+
+/* S103: a compiled step is the same, made inside the scope or outside */
+static void test_S103_step_made_anywhere(void **state)
+{
+    (void)state;
+    sheaf_error err = {0};
+    sheaf_step *steps[2] = {NULL, NULL};
+    sheaf_variable *seen = NULL;
+    sheaf_values *out = NULL;
+    sheaf_strategy *s = mirrored(2);
+    const sheaf_variable_options first = {.aggregation = SHEAF_AGGREGATION_ONLY_FIRST_REPLICA};
+    SHEAF_SCOPE(s)
+    {
+        seen = sheaf_variable_new("seen", sheaf_long(0), &first);
+        steps[0] = sheaf_step_new(add_rows, seen, NULL);
+    }
+    steps[1] = sheaf_step_new(add_rows, seen, NULL);
+    const float data[] = {1, 2, 3, 4};
+    const int counts[] = {3, 1};
+    for (int k = 0; k < 2; k++) {
+        rig_ok(sheaf_run_step(s, steps[k], floats(data, counts, 2), &out, &err), &err);
+        assert_floats(sheaf_values_get(out, 0, NULL), 6);
+        assert_floats(sheaf_values_get(out, 1, NULL), 4);
+        assert_int_equal(sheaf_step_traces(steps[k]), 1);
+        sheaf_step_free(steps[k]);
+    }
+    assert_int_equal(sheaf_tensor_integer(sheaf_value(seen), 0), 2);
+    sheaf_variable_free(seen);
+    sheaf_strategy_free(s);
+}
+
+/* S218: the documents' operations, by numbers */
+static void test_S218_operations(void **state)
+{
+    (void)state;
+    sheaf_error err = {0};
+    const float numbers[] = {1, 2, 3};
+    sheaf_tensor *x = sheaf_tensor_new(SHEAF_FLOAT32, SHEAF_SHAPE(3), numbers);
+    assert_floats(sheaf_add(x, x), 2, 4, 6);
+    assert_floats(sheaf_mul(x, sheaf_float(2)), 2, 4, 6);
+    assert_floats(sheaf_sub(x, sheaf_float(1)), 0, 1, 2);
+    sheaf_variable *v = sheaf_variable_new("v", sheaf_float(1), NULL);
+    rig_ok(sheaf_assign(v, sheaf_float(5), &err), &err);
+    rig_ok(sheaf_assign_sub(v, sheaf_float(2), &err), &err);
+    assert_floats(sheaf_value(v), 3);
+    sheaf_variable_free(v);
+    sheaf_tensor *random = sheaf_random_uniform(SHEAF_FLOAT32, SHEAF_SHAPE(1000), 2, 4, 7);
+    double least = 4, most = 2;
+    for (int i = 0; i < 1000; i++) {
+        least = fmin(least, sheaf_tensor_number(random, i));
+        most = fmax(most, sheaf_tensor_number(random, i));
+    }
+    assert_true(least >= 2 && least < 2.1 && most < 4 && most > 3.9);
+    assert_string_equal(sheaf_str(x), "tf.Tensor([1. 2. 3.], shape=(3,), dtype=float32)");
+    sheaf_tensor *range = sheaf_range(1, 10, 4);
+    assert_int_equal(sheaf_tensor_elements(range), 3);
+    assert_int_equal(sheaf_tensor_integer(range, 2), 9);
+    SHEAF_DEVICE("CPU:0")
+    {
+        assert_string_equal(sheaf_tensor_device(sheaf_neg(x)),
+                            "/job:localhost/replica:0/task:0/device:CPU:0");
+    }
+}
+
+/* S219: a program's configuration names a strategy by one text, ours or TensorFlow's */
+static void test_S219_strategies_by_name(void **state)
+{
+    (void)state;
+    static const char *const names[][2] = {
+        {"one", "OneDeviceStrategy"},
+        {"OneDeviceStrategy", "OneDeviceStrategy"},
+        {"mirrored", "MirroredStrategy"},
+        {"MirroredStrategy", "MirroredStrategy"},
+        {"multiworker", "MultiWorkerMirroredStrategy"},
+        {"experimental.MultiWorkerMirroredStrategy", "MultiWorkerMirroredStrategy"},
+        {"ps", "ParameterServerStrategy"},
+        {"experimental.ParameterServerStrategy", "ParameterServerStrategy"},
+        {"default", "_DefaultDistributionStrategy"},
+        {NULL, "OneDeviceStrategy"},
+    };
+    sheaf_error err = {0};
+    sheaf_strategy *s = NULL;
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+        s = strategy(names[i][0]);
+        assert_string_equal(sheaf_strategy_name(s), names[i][1]);
+        sheaf_strategy_free(s);
+    }
+    rig_fails(sheaf_strategy_new("Strategy", NULL, NULL, &s, &err), &err,
+              SHEAF_ERR_INVALID_ARGUMENT, "mirrored");
+}
+
+static sheaf_status look_at_replica(sheaf_replica *r, const sheaf_element *in, sheaf_element *out,
+                                    void *user)
+{
+    (void)in;
+    (void)user;
+    assert_ptr_equal(sheaf_replica_context(), r);
+    sheaf_element_put(out, "", sheaf_string(sheaf_replica_device(r)));
+    return SHEAF_OK;
+}
+
+/* S222: each kind of value prints itself and is given back (the address sanitizer sees the latter) */
+static void test_S222_values(void **state)
+{
+    (void)state;
+    sheaf_error err = {0};
+    sheaf_values *v = NULL;
+    sheaf_strategy *s = mirrored(2);
+    rig_ok(sheaf_distribute_values_from_function(s, my_number, NULL, &v, &err), &err);
+    sheaf_values *kept = sheaf_values_keep(v);
+    sheaf_frame_clear();
+    assert_string_equal(sheaf_values_str(kept),
+                        "PerReplica:{\n  0: tf.Tensor(0, shape=(), dtype=int32),\n"
+                        "  1: tf.Tensor(1, shape=(), dtype=int32)\n}");
+    sheaf_values_free(kept);
+    sheaf_variable *mirrored_variable = NULL;
+    SHEAF_SCOPE(s)
+    {
+        mirrored_variable = sheaf_variable_new("w", sheaf_float(1), NULL);
+    }
+    assert_non_null(strstr(sheaf_variable_str(mirrored_variable), "MirroredVariable:{"));
+    sheaf_variable_free(mirrored_variable);
+    sheaf_dataset *d = sheaf_dataset_batch(sheaf_dataset_range(0, 4, 1), 2, NULL);
+    sheaf_dist_dataset *data = sheaf_distribute_dataset(s, d, NULL);
+    sheaf_dist_iterator *it = sheaf_iterate(data);
+    assert_non_null(
+        strstr(sheaf_dist_dataset_element_spec_str(data), "PerReplicaSpec(TensorSpec("));
+    assert_ptr_equal(sheaf_dist_iterator_element_spec(it), sheaf_dist_dataset_element_spec(data));
+    sheaf_element_spec *spec = sheaf_element_spec_keep(sheaf_dist_dataset_element_spec(data));
+    sheaf_dist_dataset_free(data);
+    sheaf_dist_iterator_free(it);
+    assert_string_equal(sheaf_spec_str(spec),
+                        "TensorSpec(shape=(None,), dtype=tf.int64, name=None)");
+    sheaf_element_spec_free(spec);
+    const sheaf_input_context context = {2, 1, 4};
+    assert_string_equal(sheaf_input_context_str(&context),
+                        "tf.distribute.InputContext(input pipeline id 1, total: 2)");
+    rig_ok(sheaf_run(s, look_at_replica, NULL, NULL, &v, &err), &err);
+    sheaf_bytes device = sheaf_tensor_bytes(sheaf_values_get(v, 1, NULL), 0);
+    assert_memory_equal(device.data + device.size - 5, "CPU:1", 5);
+    sheaf_strategy_free(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        rig_test(test_S1_S16_generic_calls), rig_test(test_S103_step_made_anywhere),
+        rig_test(test_S218_operations),      rig_test(test_S219_strategies_by_name),
+        rig_test(test_S222_values),
+    };
+    return rig_run(tests);
+}
