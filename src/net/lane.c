@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "net/lane.h"
 
+#include "base/config.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "net/patience.h"
 
 #include <string.h>
 
 enum {
     PARTS_AT_ONCE = 64,
     MOST_AT_ONCE = 1 << 20, /* bytes a lane may receive before the others have their turn */
+    WRITE_MOST = 4 << 20,   /* bytes that a sender may write before it does something else */
     SCRATCH = 16 << 10,
     META_KEPT = 1 << 20 /* memory of the meta part that is kept for the next message */
 };
@@ -40,6 +43,8 @@ struct stream_lane {
     bool stopped;
     bool broken;         /* a write failed, or a message was left torn */
     _Atomic bool queued; /* not empty: a look without the lock */
+    struct sheaf__patience patience;
+    int64_t spin; /* ns without progress after which a writer gives up */
 
     /* The driving thread's. */
     enum rx_state state;
@@ -155,11 +160,12 @@ static size_t gather(const struct sheaf__message *m, size_t done, struct sheaf__
            sheaf__parts_after(m->parts, m->count, done, parts + count, PARTS_AT_ONCE - count);
 }
 
-/* Writes at once what there is room for. Returns the bytes, -1 if the stream is broken. */
-static ptrdiff_t write_now(struct stream_lane *l, const struct sheaf__message *m, size_t size)
+/* Writes what there is room for after the first `done` bytes. Returns the bytes, -1 if the stream is broken. */
+static ptrdiff_t write_some(struct stream_lane *l, const struct sheaf__message *m, size_t size,
+                            size_t done)
 {
     struct sheaf__part parts[PARTS_AT_ONCE];
-    size_t done = 0;
+    size_t before = done;
     while (done < size) {
         size_t count = gather(m, done, parts);
         ptrdiff_t n = l->stream->ops->write(l->stream, parts, count);
@@ -169,6 +175,29 @@ static ptrdiff_t write_now(struct stream_lane *l, const struct sheaf__message *m
         if ((size_t)n < sheaf__parts_size(parts, count))
             break;
     }
+    return (ptrdiff_t)(done - before);
+}
+
+/* Writes at once. While the other side empties a ring as fast as it is filled, both copy at the same time; this goes on
+ * until it pauses. */
+static ptrdiff_t write_now(struct stream_lane *l, const struct sheaf__message *m, size_t size)
+{
+    ptrdiff_t n = write_some(l, m, size, 0);
+    size_t done = n > 0 ? (size_t)n : 0;
+    if (n < 0 || done == size || !l->stream->ops->arm)
+        return n;
+    int64_t patience = sheaf__patience_spin(&l->patience, l->spin);
+    struct sheaf__spin spin = sheaf__spin_for(patience);
+    while (done < size && done < WRITE_MOST && sheaf__spin_again(&spin)) {
+        n = write_some(l, m, size, done);
+        if (n < 0)
+            return -1;
+        if (n > 0)
+            spin = sheaf__spin_for(patience);
+        done += (size_t)n;
+    }
+    if (patience > 0)
+        sheaf__patience_learn(&l->patience, done == size);
     return (ptrdiff_t)done;
 }
 
@@ -465,6 +494,7 @@ struct sheaf__lane *sheaf__lane_of_stream(struct sheaf__stream *stream,
     l->lane.name = stream->name;
     l->lane.fd = -1;
     l->stream = stream;
+    l->spin = sheaf__config_int(SHEAF__CONFIG_SPIN_US) * SHEAF__US;
     l->receiver = *receiver;
     l->blocked = blocked;
     l->user = user;
