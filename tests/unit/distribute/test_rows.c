@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Rows that cut across the other tests: S1, S16, S103, S218, S219, S222. */
+/* Rows that cut across the other tests. */
 
 #include "helpers.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static sheaf_status add_rows(sheaf_replica *r, const sheaf_element *in, sheaf_element *out,
@@ -230,12 +231,185 @@ static void test_S222_values(void **state)
     sheaf_strategy_free(s);
 }
 
+/* S42: a distributed dataset and a dataset are two types, and no stage takes the former */
+static void test_S42_no_stages(void **state)
+{
+    (void)state;
+#define IS_DATASET(x) _Generic((x), sheaf_dataset * : 1, default : 0)
+    assert_true(IS_DATASET((sheaf_dataset *)NULL));
+    assert_false(IS_DATASET((sheaf_dist_dataset *)NULL));
+}
+
+static sheaf_status count_rows(sheaf_replica *r, const sheaf_element *in, sheaf_element *out,
+                               void *user)
+{
+    (void)r;
+    (void)user;
+    return sheaf_element_put(out, "", sheaf_range(0, sheaf_tensor_shape(only(in)).dims[0], 1));
+}
+
+/* S84: what goes into a step is tensors in an element, a sparse one too; nothing else is taken */
+static void test_S84_arguments(void **state)
+{
+    (void)state;
+    sheaf_error err = {0};
+    sheaf_values *out = NULL;
+    sheaf_element *parsed = NULL;
+    sheaf_strategy *s = mirrored(2);
+    sheaf_example *x = sheaf_example_new();
+    sheaf_bytes message;
+    sheaf_example_int64(x, "tags", (const int64_t[]){7, 8}, 2);
+    rig_ok(sheaf_example_serialize(x, &message, &err), &err);
+    const sheaf_feature tags = {.key = "tags", .dtype = SHEAF_INT64, .kind = SHEAF_FEATURE_VAR};
+    rig_ok(sheaf_example_parse(&message, 1, &tags, 1, &parsed, &err), &err);
+    rig_ok(sheaf_run(s, count_rows, NULL, sheaf_values_of(parsed), &out, &err), &err);
+    assert_int_equal(sheaf_tensor_elements(sheaf_values_get(out, 1, NULL)), 1);
+    sheaf_example_free(x);
+    sheaf_values_tensor(NULL);
+    rig_fails(sheaf_frame_status(&err), &err, SHEAF_ERR_INVALID_ARGUMENT, "NULL");
+    sheaf_frame_clear();
+    sheaf_strategy_free(s);
+}
+
+static sheaf_status look_at_devices(struct rig_task *task)
+{
+    sheaf_strategy *s = NULL;
+    char expected[96];
+    sheaf_status status = sheaf_strategy_new("multiworker", NULL, NULL, &s, &task->err);
+    snprintf(expected, sizeof(expected), "/job:worker/replica:0/task:%d/device:CPU:0", task->index);
+    SHEAF_SCOPE(s)
+    {
+        assert_string_equal(sheaf_tensor_device(sheaf_neg(sheaf_float(1))), expected);
+        assert_string_equal(sheaf_strategy_worker_device(s, 0), expected);
+    }
+    if (status >= 0)
+        status = sheaf_strategy_join(s, 0, &task->err);
+    sheaf_strategy_free(s);
+    return status;
+}
+
+/* S93: an operation in the scope of a worker runs on that worker's CPU */
+static void test_S93_devices_of_workers(void **state)
+{
+    (void)state;
+    run_cluster((struct jobs){.worker = 2}, look_at_devices, NULL, 60);
+}
+
+static sheaf_status count_call(sheaf_replica *r, const sheaf_element *in, sheaf_element *out,
+                               void *user)
+{
+    (void)r;
+    (void)in;
+    (void)out;
+    return sheaf_assign_add(user, sheaf_long(1), NULL);
+}
+
+/* S94: a scope alone distributes no computation: what is called in it happens once, in a run on every replica */
+static void test_S94_scope_runs_once(void **state)
+{
+    (void)state;
+    sheaf_error err = {0};
+    sheaf_strategy *s = mirrored(2);
+    const sheaf_variable_options sum = {.aggregation = SHEAF_AGGREGATION_SUM};
+    sheaf_variable *calls = NULL;
+    SHEAF_SCOPE(s)
+    {
+        calls = sheaf_variable_new("calls", sheaf_long(0), &sum);
+        rig_ok(sheaf_assign_add(calls, sheaf_long(1), &err), &err);
+    }
+    assert_int_equal(sheaf_tensor_integer(sheaf_value(calls), 0), 1);
+    rig_ok(sheaf_run(s, count_call, calls, NULL, NULL, &err), &err);
+    assert_int_equal(sheaf_tensor_integer(sheaf_value(calls), 0), 3);
+    sheaf_variable_free(calls);
+    sheaf_strategy_free(s);
+}
+
+struct weighing {
+    sheaf_variable *weight;
+    sheaf_optimizer *optimizer;
+};
+
+static sheaf_status weigh(sheaf_replica *r, const sheaf_element *in, sheaf_element *out, void *user)
+{
+    const struct weighing *w = user;
+    (void)in;
+    (void)out;
+    sheaf_tape *tape = sheaf_tape_start();
+    sheaf_tensor *loss = sheaf_average_loss(r, sheaf_square(sheaf_value(w->weight)));
+    return sheaf_optimizer_minimize(w->optimizer, tape, loss);
+}
+
+/* S95: variables of the scope are mirrored, and what an optimizer keeps beside them is on every replica: the copies stay
+ * equal over steps whose updates depend on it */
+static void test_S95_model_and_optimizer(void **state)
+{
+    (void)state;
+    sheaf_error err = {0};
+    sheaf_strategy *s = mirrored(2);
+    struct weighing w = {0};
+    SHEAF_SCOPE(s)
+    {
+        w.weight = sheaf_variable_init("w", SHEAF_FLOAT32, SHEAF_SHAPE(4),
+                                       sheaf_init_normal(0, 1, 3), NULL);
+        w.optimizer = sheaf_adam(NULL);
+        rig_ok(sheaf_optimizer_build(w.optimizer, &w.weight, 1, &err), &err);
+    }
+    assert_int_equal(sheaf_variable_copies(w.weight), 2);
+    for (int i = 0; i < 3; i++)
+        rig_ok(sheaf_run(s, weigh, &w, NULL, NULL, &err), &err);
+    assert_int_equal(sheaf_optimizer_iterations(w.optimizer), 3);
+    const void *first = sheaf_tensor_data(sheaf_value(sheaf_variable_copy(w.weight, 0)));
+    const void *second = sheaf_tensor_data(sheaf_value(sheaf_variable_copy(w.weight, 1)));
+    assert_ptr_not_equal(first, second);
+    assert_memory_equal(first, second, 4 * sizeof(float));
+    sheaf_optimizer_free(w.optimizer);
+    sheaf_variable_free(w.weight);
+    sheaf_strategy_free(s);
+}
+
+/* Text of the first part of a distributed dataset of 4 numbers. */
+static const char *first_part(sheaf_strategy *s, sheaf_dataset *d)
+{
+    sheaf_error err = {0};
+    sheaf_values *v = NULL;
+    sheaf_dist_dataset *data = sheaf_distribute_dataset(s, d, NULL);
+    sheaf_dist_iterator *it = sheaf_iterate(data);
+    rig_ok(sheaf_next(it, &v, &err), &err);
+    sheaf_dist_iterator_free(it);
+    sheaf_dist_dataset_free(data);
+    return sheaf_values_str(v);
+}
+
+/* S102: input made inside the scope or outside is the same */
+static void test_S102_input_made_anywhere(void **state)
+{
+    (void)state;
+    sheaf_strategy *s = mirrored(2);
+    const char *inside = NULL;
+    SHEAF_SCOPE(s)
+    {
+        inside = first_part(s, sheaf_dataset_batch(sheaf_dataset_range(0, 4, 1), 4, NULL));
+    }
+    assert_non_null(strstr(inside, "[2 3]"));
+    assert_string_equal(inside,
+                        first_part(s, sheaf_dataset_batch(sheaf_dataset_range(0, 4, 1), 4, NULL)));
+    sheaf_strategy_free(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        rig_test(test_S1_S16_generic_calls), rig_test(test_S103_step_made_anywhere),
-        rig_test(test_S218_operations),      rig_test(test_S219_strategies_by_name),
+        rig_test(test_S1_S16_generic_calls),
+        rig_test(test_S103_step_made_anywhere),
+        rig_test(test_S218_operations),
+        rig_test(test_S219_strategies_by_name),
         rig_test(test_S222_values),
+        rig_test(test_S42_no_stages),
+        rig_test(test_S84_arguments),
+        rig_test(test_S93_devices_of_workers),
+        rig_test(test_S94_scope_runs_once),
+        rig_test(test_S95_model_and_optimizer),
+        rig_test(test_S102_input_made_anywhere),
     };
     return rig_run(tests);
 }
