@@ -75,9 +75,6 @@ static void lookup_gradient(const struct walk *w, const struct sheaf__tape_node 
     dx[0] = sheaf__gather_rows(dy, in[1].tensor, table, w->watched);
 }
 
-/* Products hand over the gradients of their two matrices. */
-enum { SINKS = 3 };
-
 static bool is_product(const struct sheaf__tape_node *n)
 {
     return n->op == sheaf__op(SHEAF__OP_MATMUL) || n->op == sheaf__op(SHEAF__OP_DENSE);
@@ -89,24 +86,18 @@ static void take(const struct sheaf__sink *sink, const void *elements, size_t fi
     calls->take(sink->number, elements, first, count, calls->user);
 }
 
-/* Whose gradient a node may hand out in pieces: sinks by input, NULL where there is none. */
-static bool find_sinks(const struct walk *w, const struct sheaf__tape_node *n,
-                       struct sheaf__sink sinks[SINKS], const struct sheaf__sink *by_input[SINKS])
+/* Where the gradient of a product's second input goes, if that is a taken one. */
+static bool find_sink(const struct walk *w, const struct sheaf__tape_node *n,
+                      struct sheaf__sink *sink)
 {
-    const struct sheaf__tape_input *in = sheaf__tape_inputs(w->tape, n);
-    bool found = false;
     if (!is_product(n) || !w->result.all)
         return false;
-    memset(by_input, 0, SINKS * sizeof(*by_input));
-    for (int i = 0; i < 2; i++) {
-        int32_t number = in[i].slot < 0 ? -1 : w->number[in[i].slot];
-        if (number < 0 || !w->result.all[number].take)
-            continue;
-        sinks[i] = (struct sheaf__sink){take, (void *)(uintptr_t)w->calls, (size_t)number};
-        by_input[i] = &sinks[i];
-        found = true;
-    }
-    return found;
+    int32_t slot = sheaf__tape_inputs(w->tape, n)[1].slot;
+    int32_t number = slot < 0 ? -1 : w->number[slot];
+    if (number < 0 || !w->result.all[number].take)
+        return false;
+    *sink = (struct sheaf__sink){take, (void *)(uintptr_t)w->calls, (size_t)number};
+    return true;
 }
 
 static sheaf_status step(struct walk *w, const struct sheaf__tape_node *n, sheaf_error *err)
@@ -130,8 +121,7 @@ static sheaf_status step(struct walk *w, const struct sheaf__tape_node *n, sheaf
     if (!sheaf__tensor_ok(dy))
         return sheaf_tensor_status(dy, err);
     if (n->op) {
-        struct sheaf__sink sinks[SINKS];
-        const struct sheaf__sink *by_input[SINKS];
+        struct sheaf__sink sink;
         const struct sheaf__grad g = {.op = n->op,
                                       .in = ins,
                                       .count = n->inputs,
@@ -142,7 +132,7 @@ static sheaf_status step(struct walk *w, const struct sheaf__tape_node *n, sheaf
                                       .wanted = wanted,
                                       .dx = dx,
                                       .watched = w->watched,
-                                      .sinks = find_sinks(w, n, sinks, by_input) ? by_input : NULL};
+                                      .sink = find_sink(w, n, &sink) ? &sink : NULL};
         n->op->gradient(&g);
     } else {
         lookup_gradient(w, n, dy, dx);
@@ -305,7 +295,7 @@ static bool is_direct(const struct walk *w, int32_t i, const sheaf_tensor *targe
         return false;
     const struct sheaf__tape_node *n = sheaf__tape_node(w->tape, s->first_user);
     const struct sheaf__tape_input *in = sheaf__tape_inputs(w->tape, n);
-    return is_product(n) && (in[0].slot == i || in[1].slot == i);
+    return is_product(n) && in[1].slot == i;
 }
 
 /* Trainable variables in the order of their creation. */

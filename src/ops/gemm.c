@@ -22,8 +22,10 @@ struct pieces {
 #define PIECE_WORK INT64_C(2500000)
 #define PIECE_MOST 64
 #define PIECE_SIDE 128
-/* Bytes of a piece for a sink: it stays in the second-level cache with what it is used for. */
-#define SINK_BYTES 131072
+/* Strips of a product with A transposed, a weight's gradient: elements, and most columns. They stay in the second-level
+ * cache with what they are used for. */
+#define STRIP_ELEMENTS 32768
+#define STRIP_COLUMNS  512
 /* Below this oneDNN is not worth opening and generating code for. */
 #define SMALL_WORK (INT64_C(1) << 14)
 
@@ -120,9 +122,18 @@ static int64_t round_up(int64_t value, int64_t unit)
     return (value + unit - 1) / unit * unit;
 }
 
+/* Strips of whole rows, as far as that goes; the longer the sums, the more rows, for B is gone through for each strip. */
+static void cut_strips(struct pieces *p)
+{
+    const struct sheaf__gemm *g = p->whole;
+    p->columns = g->n < STRIP_COLUMNS ? g->n : STRIP_COLUMNS;
+    int64_t rows = STRIP_ELEMENTS / p->columns;
+    p->rows = round_up(rows > g->k / 4 ? rows : g->k / 4, 16);
+}
+
 /* Halves C until the pieces are small enough: first down, so that what a piece writes stays in one stretch of memory,
  * then across. */
-static void cut(struct pieces *p)
+static void cut_halves(struct pieces *p)
 {
     const struct sheaf__gemm *g = p->whole;
     int64_t share = g->m * g->n * g->k / PIECE_MOST;
@@ -137,15 +148,6 @@ static void cut(struct pieces *p)
         else
             break;
     }
-}
-
-/* Whole rows, so that stretches are long, unless a few of them are too much. */
-static void cut_for_sink(struct pieces *p)
-{
-    const struct sheaf__gemm *g = p->whole;
-    int64_t most = SINK_BYTES / (int64_t)sheaf_dtype_size(g->dtype);
-    p->columns = g->n <= most / 16 ? g->n : most / 16;
-    p->rows = most / p->columns / 16 * 16;
 }
 
 static sheaf_status choose(const struct sheaf__gemm *g, bool *reference, sheaf_error *err)
@@ -170,10 +172,12 @@ sheaf_status sheaf__gemm_run(struct sheaf__device *device, const struct sheaf__g
 {
     struct pieces p = {.whole = g, .device = device};
     SHEAF__TRY(choose(g, &p.reference, err));
-    if (g->sink)
-        cut_for_sink(&p);
+    if (g->m == 0 || g->n == 0)
+        return SHEAF_OK;
+    if (g->transpose_a && !g->transpose_b)
+        cut_strips(&p);
     else
-        cut(&p);
+        cut_halves(&p);
     p.across = (g->n + p.columns - 1) / p.columns;
     size_t count = (size_t)(p.across * ((g->m + p.rows - 1) / p.rows));
     if (count == 1)

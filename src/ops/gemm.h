@@ -31,8 +31,8 @@ struct sheaf__sink {
     size_t number; /**< which array, for the taker */
 };
 
-/** Computes on the device's threads. The pieces depend on the sizes alone, so that the bits do not
- * depend on the number of threads. SHEAF_KERNELS says which kernels: by default oneDNN's where it
+/** Computes on the device's threads. The pieces depend on the sizes alone, so that the bits depend neither on the number
+ * of threads nor on whether a sink takes them. SHEAF_KERNELS says which kernels: by default oneDNN's where it
  * is installed and the product is worth it, else the reference. */
 sheaf_status sheaf__gemm_run(struct sheaf__device *device, const struct sheaf__gemm *g,
                              sheaf_error *err);

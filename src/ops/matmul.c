@@ -72,7 +72,7 @@ static sheaf_status compute_to_sink(struct sheaf__call *call, const struct sheaf
 static void give_product(const struct sheaf__grad *g, size_t k, sheaf_tensor *a, sheaf_tensor *b,
                          const struct sheaf__attrs *attrs)
 {
-    const struct sheaf__sink *sink = g->sinks ? g->sinks[k] : NULL;
+    const struct sheaf__sink *sink = k == 1 ? g->sink : NULL;
     if (!sink) {
         g->dx[k] = sheaf__op_run2(SHEAF__OP_MATMUL, a, b, attrs);
         return;

@@ -109,8 +109,8 @@ struct sheaf__grad {
     const bool *wanted; /**< by input */
     sheaf_tensor **dx;  /**< by input, of the frame; NULL: none */
     bool watched;       /**< another tape follows this step: use recorded operations only */
-    /** By input: if not NULL, the gradient goes there and dx stays NULL. Of matmul only; NULL: none. */
-    const struct sheaf__sink *const *sinks;
+    /** Of a product: where the gradient of input 1 goes instead of dx; NULL: nowhere. */
+    const struct sheaf__sink *sink;
 };
 
 /** How an operation on parts of its inputs over several devices gives the parts of its result. */
