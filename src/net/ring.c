@@ -9,7 +9,7 @@
 
 /* A ring stays in the second level cache of a core, and is published in pieces so that both sides
  * copy at the same time. */
-enum { RING_SIZE = 512 << 10, PIECE = 32 << 10 };
+enum { RING_SIZE = 512 << 10, PIECE = 16 << 10 };
 
 /* One direction. What one side writes often stands on a line of its own. The indices count bytes
  * and never wrap. */
