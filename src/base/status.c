@@ -79,11 +79,13 @@ size_t sheaf_error_format(const sheaf_error *err, char *text, size_t size)
     if (!err)
         return 0;
     if (err->origin.job[0])
-        put(&out, "%s:%" PRId32 ": ", err->origin.job, err->origin.index);
-    put(&out, "%s", err->message[0] ? err->message : sheaf_status_name(err->status));
+        put(&out, "%.*s:%" PRId32 ": ", (int)sizeof(err->origin.job), err->origin.job,
+            err->origin.index);
+    put(&out, "%.*s", (int)sizeof(err->message),
+        err->message[0] ? err->message : sheaf_status_name(err->status));
     const char *open = " (";
     if (err->file[0]) {
-        put(&out, "%sfile %s", open, err->file);
+        put(&out, "%sfile %.*s", open, (int)sizeof(err->file), err->file);
         open = ", ";
     }
     if (err->record != SHEAF__UNKNOWN && (err->file[0] || err->record)) {

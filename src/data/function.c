@@ -22,7 +22,7 @@ sheaf_status sheaf__function_status(sheaf_status status, const char *what, sheaf
 
 char *sheaf__path_of(const sheaf_element *e, sheaf_error *err)
 {
-    const sheaf_tensor *t = e->count == 1 ? e->items[0].tensor : NULL;
+    const sheaf_tensor *t = e && e->count == 1 ? e->items[0].tensor : NULL;
     if (!t || t->dtype != SHEAF_STRING || sheaf_tensor_elements(t) != 1) {
         sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
                      "the name of a file must be an element of one string");

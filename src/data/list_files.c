@@ -11,6 +11,8 @@ static sheaf_status find(const char *pattern, const sheaf_list_files_options *o,
                          struct sheaf__strings *paths, sheaf_error *err)
 {
     SHEAF__TRY(sheaf__reserved_check(o->reserved, err));
+    if (!pattern)
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "the pattern is NULL");
     SHEAF__TRY(sheaf__file_glob(pattern, paths, err));
     if (paths->count == 0)
         return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "no files matched pattern \"%s\"",

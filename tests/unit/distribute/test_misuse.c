@@ -214,8 +214,12 @@ static void test_datasets(void **state)
     sheaf_iterator *it = sheaf_dataset_iterate(NULL);
     assert_true(sheaf_iterator_next(it, &e, &err) < 0);
     sheaf_iterator_free(it);
-    sheaf_dataset *wrong[] = {sheaf_tfrecord(NULL), sheaf_tfrecord_files(NULL, 2),
-                              sheaf_dataset_zip(NULL, 2), sheaf_dataset_from_generator(NULL, NULL),
+    sheaf_dataset *wrong[] = {sheaf_tfrecord(NULL),
+                              sheaf_tfrecord_files(NULL, 2),
+                              sheaf_list_files(NULL, NULL),
+                              sheaf_open_tfrecord(NULL, NULL),
+                              sheaf_dataset_zip(NULL, 2),
+                              sheaf_dataset_from_generator(NULL, NULL),
                               sheaf_dataset_parse_example(sheaf_list_files("*", NULL), NULL, 1)};
     for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
         it = sheaf_dataset_iterate(wrong[i]);
@@ -382,6 +386,9 @@ static void test_small_things(void **state)
     assert_int_equal(sheaf_error_format(NULL, text, sizeof(text)), 0);
     assert_string_equal(text, "");
     assert_int_equal(sheaf_error_exit(NULL), 0);
+    sheaf_error endless; /* made by a program, without ends of its texts */
+    memset(&endless, 'a', sizeof(endless));
+    assert_in_range(sheaf_error_format(&endless, text, sizeof(text)), 280, 600);
     assert_int_equal(sheaf_shape_of(2, NULL).rank, SHEAF_UNKNOWN_RANK);
     assert_int_equal(sheaf_devices_get(0, NULL), SHEAF_ERR_INVALID_ARGUMENT);
     sheaf_frame_open(NULL);
