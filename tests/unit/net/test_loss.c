@@ -72,7 +72,7 @@ static void lose_by(enum way way, int signal, const char *part, double seconds)
     char address[64];
     sheaf_error err = {0};
     struct sheaf__peer *peer = NULL;
-    child_start(&child, "serve", way == TCP ? "tcp" : "shm");
+    child_start(&child, "serve", way_names[way]);
     nets_context(&n, way);
     nets_make(&n, 0, 200 * SHEAF__MS);
     sheaf__net_listen(n.net[0], &events);
