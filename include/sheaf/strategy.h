@@ -100,6 +100,17 @@ typedef sheaf_status (*sheaf_step_fn)(sheaf_replica *r, const sheaf_element *in,
 SHEAF_CHECKED sheaf_status sheaf_run(sheaf_strategy *s, sheaf_step_fn fn, void *user,
                                      const sheaf_values *in, sheaf_values **out, sheaf_error *err);
 
+/** Options of one run (S87). */
+typedef struct sheaf_run_options {
+    double
+        deadline; /**< seconds its replicas may wait for each other and for other tasks; 0: the strategy's */
+    uint64_t reserved[4];
+} sheaf_run_options;
+/** sheaf_run() with options (NULL: none). SHEAF_ERR_INVALID_ARGUMENT: a reserved field or a bad deadline. */
+SHEAF_CHECKED sheaf_status sheaf_run_with(sheaf_strategy *s, sheaf_step_fn fn, void *user,
+                                          const sheaf_values *in, const sheaf_run_options *options,
+                                          sheaf_values **out, sheaf_error *err);
+
 /** A compiled step (S30): checked against `signature` (NULL: the first input's, with its first axes unknown) and planned
  *  once per signature, however often it runs. */
 SHEAF_API sheaf_step *sheaf_step_new(sheaf_step_fn fn, void *user,

@@ -332,7 +332,6 @@ sheaf_status sheaf__replica_meet(sheaf_replica *r, const char *what, void *contr
         return fn(&contribution, 1, user, err);
     struct sheaf__replicas *all = r->all;
     const struct sheaf__meet_ticket ticket = {what, contribution};
-    const struct sheaf__wait wait = {sheaf__clock_after(r->strategy->deadline_ns), all->token,
-                                     what};
+    const struct sheaf__wait wait = sheaf__sync_wait(r->strategy, what);
     return sheaf__meet_at(&all->meet, r->local, &ticket, fn, user, &wait, err);
 }

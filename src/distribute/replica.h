@@ -22,6 +22,7 @@ struct sheaf__job {
     const sheaf_values *in;
     struct sheaf__plan **plans; /* one a replica, or NULL */
     int64_t examples;           /* real ones of the global batch; -1: not known */
+    int64_t deadline_ns;        /* of each wait; 0: the strategy's */
     sheaf_element **outs;       /* one a replica, each with a count of the caller's */
 };
 

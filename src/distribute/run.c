@@ -125,6 +125,31 @@ sheaf_status sheaf_run(sheaf_strategy *s, sheaf_step_fn fn, void *user, const sh
     return run(sheaf__strategy_or_current(s), &job, out, err);
 }
 
+/* NaN is no deadline; more than a year is no wait that anybody means. */
+static bool is_deadline(double seconds)
+{
+    return seconds >= 0 && seconds < 366 * 86400.;
+}
+
+sheaf_status sheaf_run_with(sheaf_strategy *s, sheaf_step_fn fn, void *user, const sheaf_values *in,
+                            const sheaf_run_options *options, sheaf_values **out, sheaf_error *err)
+{
+    static const sheaf_run_options none = {0};
+    const sheaf_run_options *o = options ? options : &none;
+    for (size_t i = 0; i < sizeof(o->reserved) / sizeof(*o->reserved); i++)
+        if (o->reserved[i] != 0)
+            return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                                "run options: reserved field %zu is %llu, expected 0", i,
+                                (unsigned long long)o->reserved[i]);
+    if (!is_deadline(o->deadline))
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                            "run options: deadline is %g s, expected 0 or more, less than a year",
+                            o->deadline);
+    struct sheaf__job job = {
+        .fn = fn, .user = user, .in = in, .deadline_ns = (int64_t)(o->deadline * 1e9)};
+    return run(sheaf__strategy_or_current(s), &job, out, err);
+}
+
 /* Compiled steps. */
 
 struct sheaf_step {

@@ -55,7 +55,9 @@ void sheaf__sync_close(struct sheaf__sync *sync)
 
 struct sheaf__wait sheaf__sync_wait(const sheaf_strategy *s, const char *what)
 {
-    return (struct sheaf__wait){.deadline = sheaf__clock_after(s->deadline_ns),
+    const struct sheaf__job *job = s->replicas ? s->replicas->job : NULL;
+    const int64_t ns = job && job->deadline_ns > 0 ? job->deadline_ns : s->deadline_ns;
+    return (struct sheaf__wait){.deadline = sheaf__clock_after(ns),
                                 .token = s->replicas ? s->replicas->token : NULL,
                                 .what = what};
 }

@@ -378,6 +378,37 @@ static void test_S30_compiled_step(void **state)
     sheaf_strategy_free(s);
 }
 
+static sheaf_status only_first_reduces(sheaf_replica *r, const sheaf_element *in,
+                                       sheaf_element *out, void *user)
+{
+    (void)in;
+    (void)user;
+    if (sheaf_replica_id(r) > 0)
+        return SHEAF_OK;
+    return sheaf_element_put(out, "", sheaf_all_reduce(r, SHEAF_REDUCE_SUM, sheaf_float(1)));
+}
+
+/* S87: options of a run: none is fine, an unknown field is refused, a deadline is kept */
+static void test_S87_run_options(void **state)
+{
+    (void)state;
+    sheaf_error err = {0};
+    sheaf_values *out;
+    sheaf_strategy *s = mirrored(2);
+    sheaf_values *in = sheaf_values_tensor(sheaf_float(3));
+    rig_ok(sheaf_run_with(s, twice, NULL, in, NULL, &out, &err), &err);
+    rig_ok(sheaf_run_with(s, twice, NULL, in, &(sheaf_run_options){0}, &out, &err), &err);
+    assert_floats(sheaf_values_get(out, 1, NULL), 6);
+    rig_fails(
+        sheaf_run_with(s, twice, NULL, in, &(sheaf_run_options){.reserved = {0, 7}}, &out, &err),
+        &err, SHEAF_ERR_INVALID_ARGUMENT, "reserved field 1 is 7");
+    rig_fails(sheaf_run_with(s, twice, NULL, in, &(sheaf_run_options){.deadline = -1}, &out, &err),
+              &err, SHEAF_ERR_INVALID_ARGUMENT, "-1");
+    assert_true(sheaf_run_with(s, only_first_reduces, NULL, NULL,
+                               &(sheaf_run_options){.deadline = 0.2}, &out, &err) < 0);
+    sheaf_strategy_free(s);
+}
+
 /* S12, R4.3: the default strategy runs the function in replica 0 */
 static void test_S12_default_strategy(void **state)
 {
@@ -407,6 +438,7 @@ int main(void)
         rig_test(test_R4_11_misuse),
         rig_test(test_S30_compiled_step),
         rig_test(test_S12_default_strategy),
+        rig_test(test_S87_run_options),
     };
     return rig_run(tests);
 }
