@@ -176,13 +176,12 @@ int main(int argc, char **argv)
     sheaf_strategy *s = NULL;
     struct model m = {0};
     parse_options(argc, argv);
-    if (!o.predict && sheaf_cluster_resolve(NULL, &cluster, &err) < 0)
-        return sheaf_error_exit(&err);
-    if (cluster && sheaf_cluster_is(cluster, "ps"))
-        return sheaf_server_run(cluster, NULL, &err) < 0 ? sheaf_error_exit(&err) : 0;
-    bool trains = !o.predict && !sheaf_cluster_is(cluster, "evaluator");
-    if ((o.replicas == 0 || sheaf_devices_configure(o.replicas, &err) >= 0) &&
-        sheaf_strategy_new(trains ? o.strategy : "one", cluster, NULL, &s, &err) >= 0) {
+    sheaf_status status = o.predict ? SHEAF_OK : sheaf_cluster_resolve(NULL, &cluster, &err);
+    const bool trains = cluster && !sheaf_cluster_is(cluster, "evaluator");
+    if (trains && sheaf_cluster_is(cluster, "ps"))
+        status = sheaf_server_run(cluster, NULL, &err);
+    else if (status >= 0 && (o.replicas == 0 || sheaf_devices_configure(o.replicas, &err) >= 0) &&
+             sheaf_strategy_new(trains ? o.strategy : "one", cluster, NULL, &s, &err) >= 0) {
         SHEAF_SCOPE(s)
         {
             model_make(&m, &err); /* the variables live where the strategy says */

@@ -42,6 +42,7 @@ static ucs_log_func_rc_t log_line(const char *file, unsigned line, const char *f
 static const char *const variables[][2] = {
     {"UCX_MEM_EVENTS", "no"},
     {"UCX_HANDLE_ERRORS", "none"},
+    {"UCX_DEBUG_SIGNO", "0"}, /* else a handler of SIGHUP */
     {"UCX_LOG_LEVEL", "warn"},
     {"UCX_WARN_UNUSED_ENV_VARS", "no"},
 };

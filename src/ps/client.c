@@ -27,6 +27,8 @@ struct sheaf__ps_remote *sheaf__ps_prepare(struct sheaf__ps_client *client, int 
 
 bool sheaf__ps_add_part(struct sheaf__ps_remote *r, const void *data, size_t size)
 {
+    if (size == 0)
+        return true;
     if (!sheaf__array_reserve((void **)&r->parts, &r->part_capacity, r->part_count + 1,
                               sizeof(*r->parts)))
         return false;
@@ -216,6 +218,7 @@ static void clear_queue(struct sheaf__ps_client *client)
 static sheaf_status build_push(struct sheaf__ps_client *client, int s, uint32_t updates,
                                sheaf_error *err)
 {
+    static const char nothing[8];
     struct sheaf__ps_remote *r = sheaf__ps_prepare(client, s);
     const struct sheaf__ps_push head = {
         .sequence = ++r->sequence, .hypers = (uint32_t)client->hyper_count, .updates = updates};
@@ -237,7 +240,8 @@ static sheaf_status build_push(struct sheaf__ps_client *client, int s, uint32_t 
         if (!data || (q->ids && !ids))
             return SHEAF_ERR_RESOURCE_EXHAUSTED;
         if ((ids && !sheaf__ps_add_part(r, ids, sheaf__tensor_size(q->ids))) ||
-            !sheaf__ps_add_part(r, data, sheaf__tensor_size(q->data)))
+            !sheaf__ps_add_part(r, data, sheaf__tensor_size(q->data)) ||
+            !sheaf__ps_add_part(r, nothing, sheaf__ps_room(u.bytes) - u.bytes))
             return sheaf__no_memory(err, "a push");
     }
     return SHEAF_OK;

@@ -113,7 +113,8 @@ static sheaf_status check_updates(const struct sheaf__ps_push_view *v, uint64_t 
         const struct sheaf__ps_update u = sheaf__ps_push_update(v, i);
         const bool by_rule = u.kind == SHEAF__PS_GRADIENT || u.kind == SHEAF__PS_ROWS;
         if (u.kind < SHEAF__PS_GRADIENT || u.kind > SHEAF__PS_SUB ||
-            (by_rule && u.hyper >= v->head.hypers) || __builtin_add_overflow(sum, u.bytes, &sum))
+            (by_rule && u.hyper >= v->head.hypers) || u.bytes > payload ||
+            __builtin_add_overflow(sum, sheaf__ps_room(u.bytes), &sum))
             return sheaf__ps_malformed("an update", err);
     }
     return sum == payload ? SHEAF_OK : sheaf__ps_malformed("the size of the updates", err);

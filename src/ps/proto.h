@@ -49,7 +49,7 @@ sheaf_status sheaf__ps_get_definition(struct sheaf__bytes meta, struct sheaf__ps
                                       sheaf_error *err);
 
 /* Pushes: a sequence number, hyperparameters, updates; the payload is the updates' data one after
- * the other. */
+ * the other, each filled up to sheaf__ps_room(). */
 enum sheaf__ps_update_kind {
     SHEAF__PS_GRADIENT = 1, /* dense, by a rule */
     SHEAF__PS_ROWS,         /* `count` ids (int64), then rows, by a rule */
@@ -67,6 +67,12 @@ struct sheaf__ps_update {
 };
 _Static_assert(sizeof(struct sheaf__ps_update) == 32, "travels as it is");
 
+/* Bytes that data take in a payload, so that what follows them is aligned for every dtype. */
+static inline uint64_t sheaf__ps_room(uint64_t bytes)
+{
+    return bytes + (-bytes & 7);
+}
+
 struct sheaf__ps_push {
     uint64_t sequence; /* of this worker, from 1; one that is not newer than the last is
                           acknowledged, not applied */
@@ -74,7 +80,7 @@ struct sheaf__ps_push {
 };
 _Static_assert(sizeof(struct sheaf__ps_push) == 16, "travels as it is");
 
-/* Views into `meta`, checked: counts, kinds, hyperparameters; sum of bytes is `payload`. */
+/* Views into `meta`, checked: counts, kinds, hyperparameters; the updates' room is `payload`. */
 struct sheaf__ps_push_view {
     struct sheaf__ps_push head;
     const uint8_t *hypers, *updates;

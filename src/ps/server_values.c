@@ -197,7 +197,7 @@ static sheaf_status apply_all(struct sheaf__ps_server *server,
             h = sheaf__ps_push_hyper(view, u.hyper);
         SHEAF__TRY(sheaf__ps_find(&server->table, u.variable, &v, err));
         SHEAF__TRY(sheaf__ps_apply(v, &u, &h, data, err));
-        data += u.bytes;
+        data += sheaf__ps_room(u.bytes);
     }
     return SHEAF_OK;
 }

@@ -70,6 +70,16 @@ static void test_push(void **state)
     for (size_t size = 0; size < buf.size; size++)
         assert_int_equal(sheaf__ps_get_push((struct sheaf__bytes){buf.data, size}, 8, &view, NULL),
                          SHEAF_ERR_DATA_LOSS);
+    u.bytes = 5; /* what follows would be aligned */
+    put_push(&buf, &u, &h);
+    rig_ok(sheaf__ps_get_push((struct sheaf__bytes){buf.data, buf.size}, 8, &view, &err), &err);
+    assert_int_equal(sheaf__ps_get_push((struct sheaf__bytes){buf.data, buf.size}, 5, &view, NULL),
+                     SHEAF_ERR_DATA_LOSS);
+    u.bytes = UINT64_MAX;
+    put_push(&buf, &u, &h);
+    assert_int_equal(sheaf__ps_get_push((struct sheaf__bytes){buf.data, buf.size}, 0, &view, NULL),
+                     SHEAF_ERR_DATA_LOSS);
+    u.bytes = 8;
     u.kind = 9;
     put_push(&buf, &u, &h);
     assert_int_equal(sheaf__ps_get_push((struct sheaf__bytes){buf.data, buf.size}, 8, &view, NULL),
