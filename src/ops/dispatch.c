@@ -3,6 +3,7 @@
 #include "ops/plan.h"
 #include "ops/tape.h"
 
+#include "base/flush.h"
 #include "tensor/frame.h"
 
 #include <stdarg.h>
@@ -77,7 +78,9 @@ static sheaf_status compute(struct sheaf__call *call, sheaf_error *err)
         return SHEAF_OK;
     if (sheaf__plan_tracing())
         return sheaf__plan_blank(call->out, err);
+    struct sheaf__flush flush = sheaf__flush_begin();
     sheaf_status status = call->op->kernel(call, err);
+    sheaf__flush_end(flush);
     if (status < 0) {
         sheaf__unref(call->out);
         sheaf__unref(call->aux);
@@ -147,7 +150,9 @@ static void run_piece(size_t i, void *user)
     const struct split *s = user;
     size_t begin = i * s->grain;
     size_t end = s->n - begin < s->grain ? s->n : begin + s->grain;
+    struct sheaf__flush flush = sheaf__flush_begin();
     s->fn(begin, end, s->user);
+    sheaf__flush_end(flush);
 }
 
 void sheaf__split(struct sheaf__device *device, size_t n, size_t grain,
@@ -156,7 +161,7 @@ void sheaf__split(struct sheaf__device *device, size_t n, size_t grain,
     struct split s = {n, grain ? grain : 1, fn, user};
     size_t pieces = (n + s.grain - 1) / s.grain;
     if (pieces <= 1)
-        fn(0, n, user);
+        run_piece(0, &s);
     else
         sheaf__device_run(device, pieces, run_piece, &s);
 }

@@ -3,6 +3,7 @@
 
 #include "base/config.h"
 #include "base/error.h"
+#include "base/flush.h"
 #include "base/log.h"
 #include "ops/vector.h"
 #include "tensor/half.h"
@@ -109,12 +110,14 @@ static void run_piece(size_t i, void *user)
     struct sheaf__gemm g = part(w, row, column);
     g.m = w->m - row < p->rows ? w->m - row : p->rows;
     g.n = w->n - column < p->columns ? w->n - column : p->columns;
+    struct sheaf__flush flush = sheaf__flush_begin();
     if (w->sink) {
         sink_piece(p, &g, row, column);
     } else {
         compute(p, &g);
         finish(&g);
     }
+    sheaf__flush_end(flush);
 }
 
 static int64_t round_up(int64_t value, int64_t unit)

@@ -2,6 +2,7 @@
 #include "optim/rule.h"
 
 #include "base/error.h"
+#include "base/flush.h"
 #include "optim/rule_run.h"
 #include "tensor/half.h"
 
@@ -251,6 +252,7 @@ void sheaf__rule_run_span(const struct sheaf__rule_run *run, size_t first, const
     bool half = u->dtype == SHEAF_BFLOAT16;
     /* With two passes a block stays in the cache between them. */
     size_t most = half || run->decay ? BLOCK : n;
+    struct sheaf__flush flush = sheaf__flush_begin();
     for (size_t done = 0; done < n; done += most) {
         size_t count = n - done < most ? n - done : most;
         size_t at = (first + done) * run->size;
@@ -267,6 +269,7 @@ void sheaf__rule_run_span(const struct sheaf__rule_run *run, size_t first, const
         else
             run_lane(run, &lane, count);
     }
+    sheaf__flush_end(flush);
 }
 
 void sheaf__rule_apply(const struct sheaf__hyper *h, const struct sheaf__update *u,

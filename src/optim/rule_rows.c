@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/error.h"
+#include "base/flush.h"
 #include "base/mem.h"
 #include "optim/rule_run.h"
 #include "tensor/kernel.h"
@@ -197,6 +198,7 @@ void sheaf__rule_apply_rows(const struct sheaf__hyper *h, const struct sheaf__up
     bool moves_all = sheaf__rule_moves_all(h);
     size_t width = (size_t)merged->width, bytes = width * run.size;
     int64_t row = begin;
+    struct sheaf__flush flush = sheaf__flush_begin(); /* once, not for every row */
     for (size_t i = first_from(merged, begin); i < merged->count && merged->ids[i] < end;) {
         size_t together = 1;
         int64_t id = merged->ids[i];
@@ -212,4 +214,5 @@ void sheaf__rule_apply_rows(const struct sheaf__hyper *h, const struct sheaf__up
     }
     if (row < end)
         skip(&run, moves_all, (size_t)row * width, (size_t)(end - row) * width);
+    sheaf__flush_end(flush);
 }

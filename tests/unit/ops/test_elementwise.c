@@ -164,6 +164,21 @@ static void passes_failures_on(void **state)
     }
 }
 
+/* Numbers below the normal ones are 0 to kernels, on any thread; the program's own arithmetic keeps them. */
+static void flushes_the_smallest_numbers(void **state)
+{
+    (void)state;
+    volatile float tiny = 1e-39f;
+    sheaf_tensor *t =
+        sheaf_mul(sheaf_fill(SHEAF_FLOAT32, SHEAF_SHAPE(100000), 1e-30), sheaf_float(1e-9f));
+    const float *x = sheaf_tensor_data(t);
+    for (int i = 0; i < 100000; i++)
+        assert_true(x[i] == 0);
+    sheaf_tensor *small = sheaf_mul(F32(SHEAF_SHAPE(1), 1e-30f), F32(SHEAF_SHAPE(1), 1e-9f));
+    assert_true(*(const float *)sheaf_tensor_data(small) == 0);
+    assert_true(tiny * 1.f != 0);
+}
+
 /* A view with gaps computes like the array it shows. */
 static void reads_views(void **state)
 {
@@ -187,6 +202,7 @@ int main(void)
         rig_test(rounds_bfloat16_once),
         rig_test(names_what_does_not_fit),
         rig_test(passes_failures_on),
+        rig_test(flushes_the_smallest_numbers),
         rig_test(reads_views),
     };
     return rig_run(tests);
