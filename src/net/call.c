@@ -173,8 +173,11 @@ static sheaf_status check_sizes(size_t meta_size, uint32_t kind, sheaf_error *er
 static sheaf_status enter_locked(struct sheaf__peer *peer, struct sheaf__request *request,
                                  uint64_t *id, sheaf_error *err)
 {
+    /* The status again with the lock: the loss of a peer takes what is in the slots after it has set it. */
+    SHEAF__TRY(sheaf__peer_status(peer, err));
     sheaf__mutex_lock(&peer->lock);
-    sheaf_status status = sheaf__peer_status(peer, err);
+    sheaf_status status =
+        atomic_load(&peer->status) < 0 ? sheaf__error_copy(err, &peer->cause) : SHEAF_OK;
     if (status == SHEAF_OK && !enter(peer, request))
         status = sheaf__no_memory(err, "a request");
     *id = request->id;
@@ -239,7 +242,7 @@ static bool give_up(struct sheaf__request *request)
     }
     sheaf__drive_unlock(peer->net, drive);
     if (torn) {
-        sheaf__no_memory(&error, "what is left of a message");
+        sheaf__error(&error, SHEAF_ERR_UNAVAILABLE, "a message to or from it was given up midway");
         sheaf__peer_cut(peer, &error);
     }
     return open;
@@ -332,6 +335,6 @@ void sheaf__post_disown(struct sheaf__peer *peer, const void *owner)
     sheaf__drive_unlock(peer->net, drive);
     if (whole)
         return;
-    sheaf__no_memory(&error, "what is left of a message");
+    sheaf__error(&error, SHEAF_ERR_UNAVAILABLE, "a message to it was given up midway");
     sheaf__peer_cut(peer, &error);
 }

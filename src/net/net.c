@@ -513,7 +513,8 @@ void sheaf__net_free(struct sheaf__net *net, int64_t deadline)
     net->closing = true;
     sheaf__mutex_unlock(&net->lock);
     if (net->keeper) {
-        say_goodbye(net, deadline);
+        if (deadline >= 0)
+            say_goodbye(net, deadline);
         atomic_store(&net->stop, true);
         sheaf__poller_kick(net->poller);
         sheaf__thread_join(net->keeper, SHEAF__NO_DEADLINE, NULL);

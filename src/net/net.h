@@ -58,7 +58,8 @@ sheaf_status sheaf__net_new(const struct sheaf__net_options *options, struct she
 /* Listens and starts the keeper. ALREADY_EXISTS: the port is taken; the error names address and
  * task. */
 sheaf_status sheaf__net_start(struct sheaf__net *net, sheaf_error *err);
-/* Says goodbye to all peers, after what was sent before has left (at most `deadline`), and closes.
+/* Says goodbye to all peers, after what was sent before has left (at most `deadline`), and closes;
+ * with a negative deadline it closes without a word, as a task does that dies.
  * Nobody may call or wait on the net any more. Calls that are still being served (net/call.h) may
  * be answered afterwards, into nothing. NULL is nothing. */
 void sheaf__net_free(struct sheaf__net *net, int64_t deadline);

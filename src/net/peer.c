@@ -61,10 +61,32 @@ const char *sheaf__peer_transport(const struct sheaf__peer *peer)
     return peer->data->name;
 }
 
+/* An error that names the peer and what has come of it. */
+static sheaf_status describe(const struct sheaf__peer *peer, const sheaf_error *cause, bool left,
+                             sheaf_error *err)
+{
+    sheaf__error(err, SHEAF_ERR_UNAVAILABLE, left ? "%s:%d at %s: %s" : "%s:%d at %s was lost: %s",
+                 peer->task.job, peer->task.index, peer->address, cause->message);
+    sheaf__error_set_peer(err, peer->task.job, peer->task.index);
+    return SHEAF_ERR_UNAVAILABLE;
+}
+
+static bool take_cut(struct sheaf__peer *peer, sheaf_error *cause)
+{
+    if (!atomic_load_explicit(&peer->cut_wanted, memory_order_acquire))
+        return false;
+    sheaf__mutex_lock(&peer->lock);
+    *cause = peer->cut;
+    sheaf__mutex_unlock(&peer->lock);
+    return true;
+}
+
 sheaf_status sheaf__peer_status(struct sheaf__peer *peer, sheaf_error *err)
 {
-    sheaf_status status = (sheaf_status)atomic_load(&peer->status);
-    return status < 0 ? sheaf__error_copy(err, &peer->cause) : SHEAF_OK;
+    sheaf_error cause;
+    if (atomic_load(&peer->status) < 0)
+        return sheaf__error_copy(err, &peer->cause);
+    return take_cut(peer, &cause) ? describe(peer, &cause, false, err) : SHEAF_OK;
 }
 
 bool sheaf__peer_left(struct sheaf__peer *peer)
@@ -77,7 +99,8 @@ bool sheaf__peer_left(struct sheaf__peer *peer)
 sheaf_status sheaf__peer_post(struct sheaf__peer *peer, struct sheaf__message *message,
                               sheaf_error *err)
 {
-    if (atomic_load_explicit(&peer->status, memory_order_relaxed) < 0)
+    if (atomic_load_explicit(&peer->status, memory_order_relaxed) < 0 ||
+        atomic_load_explicit(&peer->cut_wanted, memory_order_relaxed))
         return sheaf__peer_status(peer, err);
     if (peer->data == peer->ctl)
         atomic_store_explicit(&peer->spoke, true, memory_order_relaxed);
@@ -201,24 +224,13 @@ static void on_ready(struct sheaf__watch *watch, bool in, bool out)
     progress_lane(peer, peer->ctl, &worked);
 }
 
-static bool take_cut(struct sheaf__peer *peer, sheaf_error *cause)
-{
-    sheaf__mutex_lock(&peer->lock);
-    bool cut = peer->cut_wanted;
-    *cause = peer->cut;
-    sheaf__mutex_unlock(&peer->lock);
-    return cut;
-}
-
 bool sheaf__peer_progress(struct sheaf__peer *peer)
 {
     bool worked = false;
-    if (atomic_load_explicit(&peer->cut_wanted, memory_order_relaxed)) {
-        sheaf_error cause;
-        if (take_cut(peer, &cause)) {
-            sheaf__peer_lose(peer, &cause, false);
-            return true;
-        }
+    sheaf_error cause;
+    if (take_cut(peer, &cause)) {
+        sheaf__peer_lose(peer, &cause, false);
+        return true;
     }
     /* A socket is progressed when the poller says so. */
     if (peer->data != peer->ctl || peer->watch.fd < 0)
@@ -366,13 +378,10 @@ sheaf_status sheaf__peer_establish(struct sheaf__conn *conn, sheaf_error *err)
 
 /* ---- ending ---- */
 
-/* Names the peer and the cause; under drive. */
+/* Under drive. */
 static void set_cause(struct sheaf__peer *peer, const sheaf_error *cause, bool left)
 {
-    sheaf__error(&peer->cause, SHEAF_ERR_UNAVAILABLE,
-                 left ? "%s:%d at %s: %s" : "%s:%d at %s was lost: %s", peer->task.job,
-                 peer->task.index, peer->address, cause->message);
-    sheaf__error_set_peer(&peer->cause, peer->task.job, peer->task.index);
+    describe(peer, cause, left, &peer->cause);
     atomic_store(&peer->left, left);
     atomic_store(&peer->status, peer->cause.status);
 }

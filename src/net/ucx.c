@@ -17,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { AM_MESSAGE = 1, META_INLINE = 1024, PARTS_INLINE = 8, SETTLE_MS = 500 };
+enum { AM_MESSAGE = 1, META_INLINE = 1024, PARTS_INLINE = 8, SETTLE_MS = 1000 };
 
 /* What precedes the meta part in the header of an active message. */
 struct head {

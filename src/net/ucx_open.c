@@ -40,11 +40,9 @@ static ucs_log_func_rc_t log_line(const char *file, unsigned line, const char *f
 
 /* What UCX reads from the environment while it is loaded, before it can be told in any other way. */
 static const char *const variables[][2] = {
-    {"UCX_MEM_EVENTS", "no"},
-    {"UCX_HANDLE_ERRORS", "none"},
+    {"UCX_MEM_EVENTS", "no"},  {"UCX_HANDLE_ERRORS", "none"},
     {"UCX_DEBUG_SIGNO", "0"}, /* else a handler of SIGHUP */
-    {"UCX_LOG_LEVEL", "warn"},
-    {"UCX_WARN_UNUSED_ENV_VARS", "no"},
+    {"UCX_LOG_LEVEL", "warn"}, {"UCX_WARN_UNUSED_ENV_VARS", "no"},
 };
 enum { VARIABLES = sizeof(variables) / sizeof(variables[0]) };
 

@@ -10,7 +10,8 @@ enum { ECHO = SHEAF__CALL_TEST, PLACED, FAIL, HOLD, COUNT };
 /* The service's side. */
 struct server {
     _Atomic int served, dropped, freed;
-    uint8_t *table; /* where PLACED payloads go */
+    _Atomic int fence; /* orders the test and the service, which are one process only here */
+    uint8_t *table;    /* where PLACED payloads go */
     size_t table_size;
     struct sheaf__call *_Atomic held;
 };
@@ -31,6 +32,7 @@ static sheaf_status place(struct sheaf__call *call, void *user, sheaf_error *err
     struct server *s = user;
     size_t half = s->table_size / 2;
     struct sheaf__part parts[2] = {{s->table, half}, {s->table + half, s->table_size - half}};
+    atomic_fetch_add(&s->fence, 1);
     return sheaf__call_place(call, parts, 2, err);
 }
 
@@ -195,8 +197,10 @@ static void placed_over(enum way way)
     struct sheaf__wait wait = nets_wait(20);
     rig_ok(sheaf__call(peer, &r, &wait, &err), &err);
     assert_int_equal(r.reply_size, s.table_size);
+    assert_int_equal(atomic_load(&s.served), 1);
     assert_int_equal(memcmp(s.table, data, s.table_size), 0);
     assert_int_equal(memcmp(back, data, s.table_size), 0);
+    atomic_fetch_add(&s.fence, 1);
     /* A payload of another size is refused, and the connection lives on. */
     part.size = 17;
     rig_fails(sheaf__call(peer, &r, &wait, &err), &err, SHEAF_ERR_INVALID_ARGUMENT,
@@ -359,6 +363,13 @@ static void test_give_up_half_sent(void **state)
         rig_fails(sheaf__call(peer, &r, &now, &err), &err, SHEAF_ERR_DEADLINE, "");
         memset(data, 9, SIZE);
         free(data);
+        /* UCX cannot give a message up: if the other side is too slow, the session ends. */
+        if (way == UCX && sheaf__peer_status(peer, &err) < 0) {
+            assert_non_null(strstr(err.message, "given up midway"));
+            sheaf__peer_unref(peer);
+            nets_end(&n);
+            continue;
+        }
         check_echo(peer, 10, 10);
         struct sheaf__call *call = atomic_load(&s.held);
         if (call) { /* it had begun to leave, so it has come whole */

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rig.h"
+
+#include "base/context.h"
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/sim.h"
+#include "coll/team.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Teams in a simulation: a seeded scheduler decides who goes on at every blocking point, time is virtual. Thousands of
+ * orders in which connecting, calling, failing and dying can happen, each repeatable. */
+
+enum { MEMBERS = 3, CALLS = 6 };
+
+struct job {
+    bool dies;            /* member 1, after some calls */
+    _Atomic int wrong;    /* results that are not right */
+    _Atomic int ended[2]; /* members that ended well, and with TEAM_LOST naming worker:1 */
+    char other[300];      /* another end */
+    struct sheaf__hub *hub;
+    int64_t dead_at, seen_at; /* virtual time */
+};
+
+struct task {
+    struct job *job;
+    int index;
+    struct sheaf__thread *thread;
+};
+
+static sheaf_status calls(struct task *t, struct sheaf__channel *channel, sheaf_error *err)
+{
+    int64_t values[2000];
+    for (int i = 0; i < CALLS; i++) {
+        size_t count = i % 2 ? 2000 : 3;
+        for (size_t k = 0; k < count; k++)
+            values[k] = (int64_t)k * (t->index + 1) + i;
+        const struct sheaf__wait wait = {.deadline = sheaf__clock_deadline(30), .what = "a call"};
+        const struct sheaf__reduction r = {
+            .dtype = SHEAF_INT64, .count = count, .in = values, .out = values};
+        SHEAF__TRY(sheaf__channel_all_reduce(channel, 0, &r, &wait, err));
+        for (size_t k = 0; k < count; k++)
+            if (values[k] != (int64_t)k * 6 + 3 * i)
+                atomic_fetch_add(&t->job->wrong, 1);
+        if (t->job->dies && t->index == 1 && i == 2)
+            return SHEAF_END;
+    }
+    return SHEAF_OK;
+}
+
+static sheaf_status member(struct task *t, struct sheaf__net *net, sheaf_error *err)
+{
+    char addresses[MEMBERS][32];
+    struct sheaf__team_member members[MEMBERS];
+    struct sheaf__team *team;
+    struct sheaf__channel *channel;
+    const struct sheaf__wait wait = {.deadline = sheaf__clock_deadline(30), .what = "the team"};
+    for (int i = 0; i < MEMBERS; i++) {
+        snprintf(addresses[i], sizeof(addresses[i]), "sim:%d", i + 1);
+        members[i] = (struct sheaf__team_member){{.job = "worker", .index = i}, addresses[i]};
+    }
+    const struct sheaf__team_options options = {
+        .net = net, .members = members, .size = MEMBERS, .rank = t->index};
+    SHEAF__TRY(sheaf__team_new(&options, &wait, &team, err));
+    sheaf_status status = sheaf__channel_open(team, 0, 0, &channel, err);
+    if (status == SHEAF_OK) {
+        status = calls(t, channel, err);
+        sheaf__channel_free(channel);
+    }
+    sheaf__team_free(team);
+    return status;
+}
+
+static void note_end(struct task *t, sheaf_status status, const sheaf_error *err)
+{
+    struct job *job = t->job;
+    if (status == SHEAF_OK)
+        atomic_fetch_add(&job->ended[0], 1);
+    else if (status == SHEAF_ERR_TEAM_LOST && err->peer.index == 1)
+        atomic_fetch_add(&job->ended[1], 1);
+    else if (status < 0)
+        snprintf(job->other, sizeof(job->other), "worker:%d: %s", t->index, err->message);
+}
+
+static void run_task(void *user)
+{
+    struct task *t = user;
+    sheaf_error err = {0};
+    struct sheaf__net *net;
+    static const struct sheaf__secret secret = {.size = 32};
+    char address[32];
+    snprintf(address, sizeof(address), "sim:%d", t->index + 1);
+    const struct sheaf__net_options options = {.task = {.job = "worker", .index = t->index},
+                                               .address = address,
+                                               .secret = &secret,
+                                               .run_id = "sim",
+                                               .incarnation = (uint64_t)t->index + 1};
+    sheaf_status status = sheaf__net_new(&options, &net, &err);
+    if (status == SHEAF_OK) {
+        status = sheaf__team_serve(net, &err);
+        if (status == SHEAF_OK)
+            status = sheaf__net_start(net, &err);
+        if (status == SHEAF_OK)
+            status = member(t, net, &err);
+        if (status == SHEAF_END)
+            t->job->dead_at = sheaf__clock_now();
+        else if (status == SHEAF_ERR_TEAM_LOST)
+            t->job->seen_at = sheaf__clock_now();
+        sheaf__net_free(net, status == SHEAF_END ? -1 : sheaf__clock_deadline(5));
+    }
+    note_end(t, status, &err);
+}
+
+static void play(void *user)
+{
+    struct job *job = user;
+    struct task tasks[MEMBERS];
+    for (int i = 0; i < MEMBERS; i++) {
+        tasks[i] = (struct task){.job = job, .index = i};
+        const struct sheaf__thread_options options = {.stack_bytes = 1 << 20};
+        if (sheaf__thread_start("task", run_task, &tasks[i], &options, &tasks[i].thread, NULL) < 0)
+            snprintf(job->other, sizeof(job->other), "no thread");
+    }
+    for (int i = 0; i < MEMBERS; i++)
+        sheaf__thread_join(tasks[i].thread, SHEAF__NO_DEADLINE, NULL);
+}
+
+static struct job simulate(uint64_t seed, bool dies, struct sheaf__sim_result *result)
+{
+    struct job job = {.dies = dies};
+    sheaf_error err = {0};
+    rig_ok(sheaf__hub_new(&job.hub, &err), &err);
+    rig_ok(sheaf__net_set_hub(sheaf__context(), job.hub, &err), &err);
+    sheaf_status status = sheaf__sim_run(seed, play, &job, result, &err);
+    if (status < 0)
+        print_error("seed %u: %s\n", (unsigned)seed, result->report);
+    rig_ok(status, &err);
+    if (job.other[0])
+        print_error("seed %u: %s\n", (unsigned)seed, job.other);
+    assert_string_equal(job.other, "");
+    assert_int_equal(job.wrong, 0);
+    rig_ok(sheaf__net_set_hub(sheaf__context(), NULL, &err), &err);
+    sheaf__hub_free(job.hub);
+    return job;
+}
+
+static void test_many_orders(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        struct sheaf__sim_result result;
+        struct job job = simulate(seed, false, &result);
+        assert_int_equal(job.ended[0], MEMBERS);
+    }
+}
+
+static void test_death_in_many_orders(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        struct sheaf__sim_result result;
+        struct job job = simulate(seed, true, &result);
+        assert_int_equal(job.ended[1], MEMBERS - 1);
+        assert_true(job.seen_at - job.dead_at < 1 * SHEAF__S);
+    }
+}
+
+static void test_repeats(void **state)
+{
+    (void)state;
+    struct sheaf__sim_result a, b, c;
+    simulate(7, true, &a);
+    simulate(7, true, &b);
+    simulate(8, true, &c);
+    assert_true(a.switches > 1000);
+    assert_true(a.trace_hash == b.trace_hash);
+    assert_int_equal(a.virtual_ns, b.virtual_ns);
+    assert_true(a.trace_hash != c.trace_hash);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        rig_test(test_many_orders),
+        rig_test(test_death_in_many_orders),
+        rig_test(test_repeats),
+    };
+    return rig_run(tests);
+}
