@@ -32,15 +32,15 @@ static void record(const struct sheaf__op *op, sheaf_tensor *in, sheaf_tensor *o
 {
     if (!sheaf__tensor_ok(out) || !sheaf__tape_follows(&in, 1))
         return;
-    const struct sheaf__call call = {.op = op,
-                                     .in = &in,
-                                     .count = 1,
-                                     .attrs = attrs,
-                                     .device = out->device,
-                                     .dtype = out->dtype,
-                                     .shape = out->shape,
-                                     .out = out,
-                                     .recorded = true};
+    const struct sheaf__op_call call = {.op = op,
+                                        .in = &in,
+                                        .count = 1,
+                                        .attrs = attrs,
+                                        .device = out->device,
+                                        .dtype = out->dtype,
+                                        .shape = out->shape,
+                                        .out = out,
+                                        .recorded = true};
     sheaf__tape_record(&call);
 }
 

@@ -7,11 +7,11 @@
 
 #include <sheaf/ops.h>
 
-sheaf_status sheaf__infer_fill(struct sheaf__call *call, sheaf_error *err)
+sheaf_status sheaf__infer_fill(struct sheaf__op_call *call, sheaf_error *err)
 {
     sheaf_dtype dtype = call->attrs->dtype;
     if (!sheaf__kernel_can_cast(dtype, SHEAF_FLOAT64))
-        return sheaf__call_error(call, err, "no numbers of dtype %s", sheaf_dtype_name(dtype));
+        return sheaf__op_call_error(call, err, "no numbers of dtype %s", sheaf_dtype_name(dtype));
     call->dtype = dtype;
     call->shape = call->attrs->shape;
     int64_t elements;
@@ -19,7 +19,7 @@ sheaf_status sheaf__infer_fill(struct sheaf__call *call, sheaf_error *err)
     return sheaf__shape_bytes(dtype, call->shape, &elements, &bytes, err);
 }
 
-sheaf_status sheaf__compute_fill(struct sheaf__call *call, sheaf_error *err)
+sheaf_status sheaf__compute_fill(struct sheaf__op_call *call, sheaf_error *err)
 {
     (void)err;
     sheaf__kernel_fill(sheaf__tensor_out(call->out), call->dtype, call->attrs->number[0],
@@ -27,12 +27,12 @@ sheaf_status sheaf__compute_fill(struct sheaf__call *call, sheaf_error *err)
     return SHEAF_OK;
 }
 
-sheaf_status sheaf__infer_range(struct sheaf__call *call, sheaf_error *err)
+sheaf_status sheaf__infer_range(struct sheaf__op_call *call, sheaf_error *err)
 {
     int64_t start = call->attrs->start, step = call->attrs->step,
             limit = call->attrs->shape.dims[0];
     if (step == 0)
-        return sheaf__call_error(call, err, "step 0");
+        return sheaf__op_call_error(call, err, "step 0");
     /* The distance fits an unsigned number whatever the ends. */
     bool empty = step > 0 ? start >= limit : start <= limit;
     uint64_t distance =
@@ -43,7 +43,7 @@ sheaf_status sheaf__infer_range(struct sheaf__call *call, sheaf_error *err)
     return SHEAF_OK;
 }
 
-sheaf_status sheaf__compute_range(struct sheaf__call *call, sheaf_error *err)
+sheaf_status sheaf__compute_range(struct sheaf__op_call *call, sheaf_error *err)
 {
     (void)err;
     int64_t *out = sheaf__tensor_out(call->out);
@@ -52,15 +52,15 @@ sheaf_status sheaf__compute_range(struct sheaf__call *call, sheaf_error *err)
     return SHEAF_OK;
 }
 
-sheaf_status sheaf__infer_random(struct sheaf__call *call, sheaf_error *err)
+sheaf_status sheaf__infer_random(struct sheaf__op_call *call, sheaf_error *err)
 {
     sheaf_dtype dtype = call->attrs->dtype;
     if (!sheaf__dtype_is_float(dtype))
-        return sheaf__call_error(call, err, "dtype %s, wanted a float", sheaf_dtype_name(dtype));
+        return sheaf__op_call_error(call, err, "dtype %s, wanted a float", sheaf_dtype_name(dtype));
     return sheaf__infer_fill(call, err);
 }
 
-sheaf_status sheaf__compute_random(struct sheaf__call *call, sheaf_error *err)
+sheaf_status sheaf__compute_random(struct sheaf__op_call *call, sheaf_error *err)
 {
     (void)err;
     const double *number = call->attrs->number;

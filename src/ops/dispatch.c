@@ -9,8 +9,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-sheaf_status sheaf__call_error(const struct sheaf__call *call, sheaf_error *err, const char *format,
-                               ...)
+sheaf_status sheaf__op_call_error(const struct sheaf__op_call *call, sheaf_error *err,
+                                  const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -36,16 +36,16 @@ static void list_dtypes(uint64_t set, char *text, size_t size)
     }
 }
 
-static sheaf_status check_inputs(const struct sheaf__call *call, sheaf_error *err)
+static sheaf_status check_inputs(const struct sheaf__op_call *call, sheaf_error *err)
 {
     const struct sheaf__op *op = call->op;
     if (op->inputs < 0 && call->count == 0)
-        return sheaf__call_error(call, err, "no tensors");
+        return sheaf__op_call_error(call, err, "no tensors");
     size_t same = op->same < 0 ? call->count : (size_t)op->same;
     for (size_t i = 0; i < call->count; i++) {
         const sheaf_tensor *t = call->in[i];
         if (t->layout != SHEAF__DENSE)
-            return sheaf__call_error(call, err, "input %zu is not dense", i);
+            return sheaf__op_call_error(call, err, "input %zu is not dense", i);
         if (i >= same)
             continue;
         if (!(op->dtypes >> t->dtype & 1)) {
@@ -53,21 +53,21 @@ static sheaf_status check_inputs(const struct sheaf__call *call, sheaf_error *er
             const uint64_t all = (UINT64_C(1) << SHEAF__DTYPES) - 1, others = ~op->dtypes & all;
             const bool most = __builtin_popcountll(op->dtypes) > __builtin_popcountll(others);
             list_dtypes(most ? others : op->dtypes, wanted, sizeof(wanted));
-            return sheaf__call_error(call, err, "dtype %s of shape %s, wanted %s%s",
-                                     sheaf_dtype_name(t->dtype), SHEAF__SHAPE_TEXT(t->shape),
-                                     most ? "any but " : "", wanted);
+            return sheaf__op_call_error(call, err, "dtype %s of shape %s, wanted %s%s",
+                                        sheaf_dtype_name(t->dtype), SHEAF__SHAPE_TEXT(t->shape),
+                                        most ? "any but " : "", wanted);
         }
         if (t->dtype != call->in[0]->dtype)
-            return sheaf__call_error(call, err, "%s of shape %s with %s of shape %s",
-                                     sheaf_dtype_name(call->in[0]->dtype),
-                                     SHEAF__SHAPE_TEXT(call->in[0]->shape),
-                                     sheaf_dtype_name(t->dtype), SHEAF__SHAPE_TEXT(t->shape));
+            return sheaf__op_call_error(call, err, "%s of shape %s with %s of shape %s",
+                                        sheaf_dtype_name(call->in[0]->dtype),
+                                        SHEAF__SHAPE_TEXT(call->in[0]->shape),
+                                        sheaf_dtype_name(t->dtype), SHEAF__SHAPE_TEXT(t->shape));
     }
     return SHEAF_OK;
 }
 
 /* Allocates the result and computes it; on success call->out has one count, the caller's. */
-static sheaf_status compute(struct sheaf__call *call, sheaf_error *err)
+static sheaf_status compute(struct sheaf__op_call *call, sheaf_error *err)
 {
     if (call->op->view)
         return call->op->kernel(call, err);
@@ -90,7 +90,7 @@ static sheaf_status compute(struct sheaf__call *call, sheaf_error *err)
     return status;
 }
 
-static sheaf_status run(struct sheaf__call *call, sheaf_error *err)
+static sheaf_status run(struct sheaf__op_call *call, sheaf_error *err)
 {
     SHEAF__TRY(check_inputs(call, err));
     call->device = sheaf__device_current(err);
@@ -113,7 +113,7 @@ sheaf_tensor *sheaf__op_run(enum sheaf__op_id id, sheaf_tensor *const *in, size_
     sheaf_tensor *failed = sheaf__tensor_first_failed(in, count);
     if (failed)
         return failed;
-    struct sheaf__call call = {
+    struct sheaf__op_call call = {
         .op = sheaf__op(id), .in = in, .count = count, .attrs = attrs ? attrs : &none};
     sheaf_error err = {0};
     if (run(&call, &err) < 0)

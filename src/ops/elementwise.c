@@ -181,24 +181,24 @@ static void run_broadcast(size_t begin, size_t end, void *user)
 
 /* ---- rows of the table ---- */
 
-sheaf_status sheaf__infer_broadcast(struct sheaf__call *call, sheaf_error *err)
+sheaf_status sheaf__infer_broadcast(struct sheaf__op_call *call, sheaf_error *err)
 {
     const sheaf_tensor *a = call->in[0], *b = call->in[1];
     if (!sheaf__shape_broadcast(a->shape, b->shape, &call->shape))
-        return sheaf__call_error(call, err, "shapes %s and %s do not fit (dtype %s)",
-                                 SHEAF__SHAPE_TEXT(a->shape), SHEAF__SHAPE_TEXT(b->shape),
-                                 sheaf_dtype_name(a->dtype));
+        return sheaf__op_call_error(call, err, "shapes %s and %s do not fit (dtype %s)",
+                                    SHEAF__SHAPE_TEXT(a->shape), SHEAF__SHAPE_TEXT(b->shape),
+                                    sheaf_dtype_name(a->dtype));
     return SHEAF_OK;
 }
 
-sheaf_status sheaf__infer_div(struct sheaf__call *call, sheaf_error *err)
+sheaf_status sheaf__infer_div(struct sheaf__op_call *call, sheaf_error *err)
 {
     if (sheaf__dtype_is_integer(call->dtype))
         call->dtype = SHEAF_FLOAT64;
     return sheaf__infer_broadcast(call, err);
 }
 
-sheaf_status sheaf__infer_equal(struct sheaf__call *call, sheaf_error *err)
+sheaf_status sheaf__infer_equal(struct sheaf__op_call *call, sheaf_error *err)
 {
     call->dtype = SHEAF_BOOL;
     return sheaf__infer_broadcast(call, err);
@@ -225,14 +225,14 @@ static sheaf__kernel_binary pick(enum sheaf__op_id id, sheaf_dtype dtype)
     }
 }
 
-sheaf_status sheaf__compute_binary(struct sheaf__call *call, sheaf_error *err)
+sheaf_status sheaf__compute_binary(struct sheaf__op_call *call, sheaf_error *err)
 {
     const sheaf_tensor *a = call->in[0], *b = call->in[1];
     struct broadcast p = {
         .kernel = pick(sheaf__op_id_of(call->op), a->dtype),
         .out = sheaf__tensor_out(call->out),
-        .a = sheaf__call_data(call, 0, err),
-        .b = sheaf__call_data(call, 1, err),
+        .a = sheaf__op_call_data(call, 0, err),
+        .b = sheaf__op_call_data(call, 1, err),
         .in_size = sheaf_dtype_size(a->dtype),
         .out_size = sheaf_dtype_size(call->dtype),
     };

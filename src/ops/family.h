@@ -9,9 +9,9 @@
 #include "ops/op.h"
 
 #define SHEAF__INFER(name) \
-    sheaf_status sheaf__infer_##name(struct sheaf__call *call, sheaf_error *err)
+    sheaf_status sheaf__infer_##name(struct sheaf__op_call *call, sheaf_error *err)
 #define SHEAF__COMPUTE(name) \
-    sheaf_status sheaf__compute_##name(struct sheaf__call *call, sheaf_error *err)
+    sheaf_status sheaf__compute_##name(struct sheaf__op_call *call, sheaf_error *err)
 #define SHEAF__GRADIENT(name) void sheaf__gradient_##name(const struct sheaf__grad *g)
 
 /* elementwise.c */

@@ -34,49 +34,51 @@ static bool is_ids(const sheaf_tensor *t)
     return t->dtype == SHEAF_INT32 || t->dtype == SHEAF_INT64;
 }
 
-sheaf_status sheaf__infer_gather(struct sheaf__call *call, sheaf_error *err)
+sheaf_status sheaf__infer_gather(struct sheaf__op_call *call, sheaf_error *err)
 {
     const sheaf_tensor *table = call->in[0], *ids = call->in[1];
     sheaf_shape inner = sheaf__shape_inner(table->shape);
     if (!is_ids(ids) || table->shape.rank < 1 || ids->shape.rank + inner.rank > SHEAF_MAX_RANK)
-        return sheaf__call_error(call, err,
-                                 "table of shape %s and ids %s of shape %s, wanted a table of rows "
-                                 "and int32 or int64",
-                                 SHEAF__SHAPE_TEXT(table->shape), sheaf_dtype_name(ids->dtype),
-                                 SHEAF__SHAPE_TEXT(ids->shape));
+        return sheaf__op_call_error(
+            call, err,
+            "table of shape %s and ids %s of shape %s, wanted a table of rows "
+            "and int32 or int64",
+            SHEAF__SHAPE_TEXT(table->shape), sheaf_dtype_name(ids->dtype),
+            SHEAF__SHAPE_TEXT(ids->shape));
     call->shape = ids->shape;
     for (int i = 0; i < inner.rank; i++)
         call->shape.dims[call->shape.rank++] = inner.dims[i];
     return SHEAF_OK;
 }
 
-static sheaf_status check_ids(const struct sheaf__call *call, const void *ids, bool wide,
+static sheaf_status check_ids(const struct sheaf__op_call *call, const void *ids, bool wide,
                               size_t count, int64_t rows, sheaf_error *err)
 {
     for (size_t i = 0; i < count; i++) {
         int64_t id = id_at(ids, wide, i);
         if (id < 0 || id >= rows)
-            return sheaf__call_error(call, err, "id %lld (element %zu) is not one of the %lld rows",
-                                     (long long)id, i, (long long)rows);
+            return sheaf__op_call_error(call, err,
+                                        "id %lld (element %zu) is not one of the %lld rows",
+                                        (long long)id, i, (long long)rows);
     }
     return SHEAF_OK;
 }
 
-sheaf_status sheaf__compute_gather(struct sheaf__call *call, sheaf_error *err)
+sheaf_status sheaf__compute_gather(struct sheaf__op_call *call, sheaf_error *err)
 {
     const sheaf_tensor *table = call->in[0], *ids = call->in[1];
     size_t count = (size_t)sheaf_tensor_elements(ids);
     sheaf_shape inner = sheaf__shape_inner(table->shape);
     struct gather g = {
         .out = sheaf__tensor_out(call->out),
-        .ids = sheaf__call_data(call, 1, err),
+        .ids = sheaf__op_call_data(call, 1, err),
         .wide = ids->dtype == SHEAF_INT64,
         .row = (size_t)sheaf_shape_elements(inner) * sheaf_dtype_size(table->dtype),
     };
     if (!g.ids)
         return err->status;
     SHEAF__TRY(check_ids(call, g.ids, g.wide, count, table->shape.dims[0], err));
-    g.table = sheaf__call_data(call, 0, err);
+    g.table = sheaf__op_call_data(call, 0, err);
     if (!g.table)
         return err->status;
     sheaf__split(call->device, count, 4 * SHEAF__GRAIN / (g.row + 1) + 1, run_gather, &g);
@@ -116,29 +118,29 @@ void sheaf__gradient_gather(const struct sheaf__grad *g)
 
 /* ---- scatter ---- */
 
-sheaf_status sheaf__infer_scatter(struct sheaf__call *call, sheaf_error *err)
+sheaf_status sheaf__infer_scatter(struct sheaf__op_call *call, sheaf_error *err)
 {
     const sheaf_tensor *values = call->in[0], *ids = call->in[1];
     sheaf_shape table = call->attrs->shape;
     int64_t row = sheaf_shape_elements(sheaf__shape_inner(table));
     if (!is_ids(ids) || table.rank < 1 ||
         sheaf_tensor_elements(values) != sheaf_tensor_elements(ids) * row)
-        return sheaf__call_error(call, err, "values of shape %s and ids %s of shape %s into %s",
-                                 SHEAF__SHAPE_TEXT(values->shape), sheaf_dtype_name(ids->dtype),
-                                 SHEAF__SHAPE_TEXT(ids->shape), SHEAF__SHAPE_TEXT(table));
+        return sheaf__op_call_error(call, err, "values of shape %s and ids %s of shape %s into %s",
+                                    SHEAF__SHAPE_TEXT(values->shape), sheaf_dtype_name(ids->dtype),
+                                    SHEAF__SHAPE_TEXT(ids->shape), SHEAF__SHAPE_TEXT(table));
     call->shape = table;
     return SHEAF_OK;
 }
 
 /* Rows are added in the order of the ids, on one thread: the same sum every time. */
-sheaf_status sheaf__compute_scatter(struct sheaf__call *call, sheaf_error *err)
+sheaf_status sheaf__compute_scatter(struct sheaf__op_call *call, sheaf_error *err)
 {
     const sheaf_tensor *ids = call->in[1];
     size_t count = (size_t)sheaf_tensor_elements(ids), size = sheaf_dtype_size(call->dtype);
     size_t row = (size_t)sheaf_shape_elements(sheaf__shape_inner(call->shape));
     bool wide = ids->dtype == SHEAF_INT64;
-    const void *numbers = sheaf__call_data(call, 1, err);
-    const uint8_t *values = sheaf__call_data(call, 0, err);
+    const void *numbers = sheaf__op_call_data(call, 1, err);
+    const uint8_t *values = sheaf__op_call_data(call, 0, err);
     if (!numbers || !values)
         return err->status;
     SHEAF__TRY(check_ids(call, numbers, wide, count, call->shape.dims[0], err));

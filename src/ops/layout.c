@@ -10,7 +10,7 @@
 
 /* ---- reshape ---- */
 
-sheaf_status sheaf__infer_reshape(struct sheaf__call *call, sheaf_error *err)
+sheaf_status sheaf__infer_reshape(struct sheaf__op_call *call, sheaf_error *err)
 {
     const sheaf_tensor *t = call->in[0];
     sheaf_shape shape = call->attrs->shape;
@@ -31,15 +31,15 @@ sheaf_status sheaf__infer_reshape(struct sheaf__call *call, sheaf_error *err)
         fits = fits && known == have;
     }
     if (!fits)
-        return sheaf__call_error(call, err, "%lld elements of shape %s do not fit shape %s",
-                                 (long long)have, SHEAF__SHAPE_TEXT(t->shape),
-                                 SHEAF__SHAPE_TEXT(call->attrs->shape));
+        return sheaf__op_call_error(call, err, "%lld elements of shape %s do not fit shape %s",
+                                    (long long)have, SHEAF__SHAPE_TEXT(t->shape),
+                                    SHEAF__SHAPE_TEXT(call->attrs->shape));
     call->shape = shape;
     return SHEAF_OK;
 }
 
 /* A view; a tensor with gaps is copied. */
-sheaf_status sheaf__compute_reshape(struct sheaf__call *call, sheaf_error *err)
+sheaf_status sheaf__compute_reshape(struct sheaf__op_call *call, sheaf_error *err)
 {
     sheaf_tensor *t = call->in[0];
     if (t->contiguous) {
@@ -64,7 +64,7 @@ void sheaf__gradient_reshape(const struct sheaf__grad *g)
 
 /* ---- transpose: the order of all axes turned round ---- */
 
-sheaf_status sheaf__infer_transpose(struct sheaf__call *call, sheaf_error *err)
+sheaf_status sheaf__infer_transpose(struct sheaf__op_call *call, sheaf_error *err)
 {
     (void)err;
     sheaf_shape in = call->in[0]->shape;
@@ -73,11 +73,11 @@ sheaf_status sheaf__infer_transpose(struct sheaf__call *call, sheaf_error *err)
     return SHEAF_OK;
 }
 
-sheaf_status sheaf__compute_transpose(struct sheaf__call *call, sheaf_error *err)
+sheaf_status sheaf__compute_transpose(struct sheaf__op_call *call, sheaf_error *err)
 {
     const sheaf_tensor *t = call->in[0];
     int64_t strides[SHEAF_MAX_RANK], turned[SHEAF_MAX_RANK];
-    const void *in = sheaf__call_data(call, 0, err);
+    const void *in = sheaf__op_call_data(call, 0, err);
     if (!in)
         return err->status;
     sheaf__shape_strides(t->shape, strides);
@@ -95,22 +95,22 @@ void sheaf__gradient_transpose(const struct sheaf__grad *g)
 
 /* ---- broadcast to a shape ---- */
 
-sheaf_status sheaf__infer_broadcast_to(struct sheaf__call *call, sheaf_error *err)
+sheaf_status sheaf__infer_broadcast_to(struct sheaf__op_call *call, sheaf_error *err)
 {
     sheaf_shape in = call->in[0]->shape, out;
     if (!sheaf__shape_broadcast(in, call->attrs->shape, &out) ||
         !sheaf_shape_equal(out, call->attrs->shape))
-        return sheaf__call_error(call, err, "shape %s does not spread to %s", SHEAF__SHAPE_TEXT(in),
-                                 SHEAF__SHAPE_TEXT(call->attrs->shape));
+        return sheaf__op_call_error(call, err, "shape %s does not spread to %s",
+                                    SHEAF__SHAPE_TEXT(in), SHEAF__SHAPE_TEXT(call->attrs->shape));
     call->shape = out;
     return SHEAF_OK;
 }
 
-sheaf_status sheaf__compute_broadcast_to(struct sheaf__call *call, sheaf_error *err)
+sheaf_status sheaf__compute_broadcast_to(struct sheaf__op_call *call, sheaf_error *err)
 {
     sheaf_shape in = call->in[0]->shape, out = call->shape;
     int64_t strides[SHEAF_MAX_RANK], spread[SHEAF_MAX_RANK];
-    const void *data = sheaf__call_data(call, 0, err);
+    const void *data = sheaf__op_call_data(call, 0, err);
     if (!data)
         return err->status;
     sheaf__shape_strides(in, strides);
@@ -161,7 +161,7 @@ static void copy_box(const struct box *b, bool out_of_whole)
 
 /* ---- slice and its gradient ---- */
 
-static sheaf_status check_box(struct sheaf__call *call, sheaf_shape whole, sheaf_shape part,
+static sheaf_status check_box(struct sheaf__op_call *call, sheaf_shape whole, sheaf_shape part,
                               sheaf_error *err)
 {
     bool fits = whole.rank == part.rank;
@@ -169,20 +169,20 @@ static sheaf_status check_box(struct sheaf__call *call, sheaf_shape whole, sheaf
         fits = call->attrs->begin[i] >= 0 && part.dims[i] >= 0 &&
                call->attrs->begin[i] + part.dims[i] <= whole.dims[i];
     if (!fits)
-        return sheaf__call_error(call, err, "a part of shape %s is not inside shape %s",
-                                 SHEAF__SHAPE_TEXT(part), SHEAF__SHAPE_TEXT(whole));
+        return sheaf__op_call_error(call, err, "a part of shape %s is not inside shape %s",
+                                    SHEAF__SHAPE_TEXT(part), SHEAF__SHAPE_TEXT(whole));
     return SHEAF_OK;
 }
 
-sheaf_status sheaf__infer_slice(struct sheaf__call *call, sheaf_error *err)
+sheaf_status sheaf__infer_slice(struct sheaf__op_call *call, sheaf_error *err)
 {
     call->shape = call->attrs->shape;
     return check_box(call, call->in[0]->shape, call->shape, err);
 }
 
-sheaf_status sheaf__compute_slice(struct sheaf__call *call, sheaf_error *err)
+sheaf_status sheaf__compute_slice(struct sheaf__op_call *call, sheaf_error *err)
 {
-    const void *in = sheaf__call_data(call, 0, err);
+    const void *in = sheaf__op_call_data(call, 0, err);
     if (!in)
         return err->status;
     const struct box b = {(uint8_t *)(uintptr_t)in,
@@ -202,15 +202,15 @@ void sheaf__gradient_slice(const struct sheaf__grad *g)
     g->dx[0] = sheaf__op_run1(SHEAF__OP_PAD, g->dy, &attrs);
 }
 
-sheaf_status sheaf__infer_pad(struct sheaf__call *call, sheaf_error *err)
+sheaf_status sheaf__infer_pad(struct sheaf__op_call *call, sheaf_error *err)
 {
     call->shape = call->attrs->shape;
     return check_box(call, call->shape, call->in[0]->shape, err);
 }
 
-sheaf_status sheaf__compute_pad(struct sheaf__call *call, sheaf_error *err)
+sheaf_status sheaf__compute_pad(struct sheaf__op_call *call, sheaf_error *err)
 {
-    const void *in = sheaf__call_data(call, 0, err);
+    const void *in = sheaf__op_call_data(call, 0, err);
     if (!in)
         return err->status;
     memset(sheaf__tensor_out(call->out), 0, sheaf__tensor_size(call->out));
@@ -235,13 +235,13 @@ void sheaf__gradient_pad(const struct sheaf__grad *g)
 
 /* ---- concat ---- */
 
-sheaf_status sheaf__infer_concat(struct sheaf__call *call, sheaf_error *err)
+sheaf_status sheaf__infer_concat(struct sheaf__op_call *call, sheaf_error *err)
 {
     sheaf_shape first = call->in[0]->shape;
     int32_t axis;
     if (!sheaf__axis(call->attrs->axis, first.rank, &axis))
-        return sheaf__call_error(call, err, "axis %d of shape %s", call->attrs->axis,
-                                 SHEAF__SHAPE_TEXT(first));
+        return sheaf__op_call_error(call, err, "axis %d of shape %s", call->attrs->axis,
+                                    SHEAF__SHAPE_TEXT(first));
     int64_t size = 0;
     for (size_t i = 0; i < call->count; i++) {
         sheaf_shape shape = call->in[i]->shape;
@@ -250,7 +250,7 @@ sheaf_status sheaf__infer_concat(struct sheaf__call *call, sheaf_error *err)
         if (fits)
             shape.dims[axis] = first.dims[axis];
         if (!fits || !sheaf_shape_equal(shape, first))
-            return sheaf__call_error(
+            return sheaf__op_call_error(
                 call, err, "shapes %s and %s (input %zu) differ beyond axis %d",
                 SHEAF__SHAPE_TEXT(first), SHEAF__SHAPE_TEXT(call->in[i]->shape), i, axis);
     }
@@ -258,13 +258,13 @@ sheaf_status sheaf__infer_concat(struct sheaf__call *call, sheaf_error *err)
     return SHEAF_OK;
 }
 
-sheaf_status sheaf__compute_concat(struct sheaf__call *call, sheaf_error *err)
+sheaf_status sheaf__compute_concat(struct sheaf__op_call *call, sheaf_error *err)
 {
     int32_t axis = 0;
     sheaf__axis(call->attrs->axis, call->shape.rank, &axis);
     int64_t begin[SHEAF_MAX_RANK] = {0};
     for (size_t i = 0; i < call->count; i++) {
-        const void *in = sheaf__call_data(call, i, err);
+        const void *in = sheaf__op_call_data(call, i, err);
         if (!in)
             return err->status;
         const struct box b = {sheaf__tensor_out(call->out),

@@ -5,16 +5,16 @@
 
 #include <sheaf/ops.h>
 
-sheaf_status sheaf__infer_matmul(struct sheaf__call *call, sheaf_error *err)
+sheaf_status sheaf__infer_matmul(struct sheaf__op_call *call, sheaf_error *err)
 {
     const struct sheaf__attrs *attrs = call->attrs;
     sheaf_shape a = call->in[0]->shape, b = call->in[1]->shape;
     if (a.rank != 2 || b.rank != 2)
-        return sheaf__call_error(call, err, "shapes %s and %s (dtype %s), wanted two matrices",
-                                 SHEAF__SHAPE_TEXT(a), SHEAF__SHAPE_TEXT(b),
-                                 sheaf_dtype_name(call->dtype));
+        return sheaf__op_call_error(call, err, "shapes %s and %s (dtype %s), wanted two matrices",
+                                    SHEAF__SHAPE_TEXT(a), SHEAF__SHAPE_TEXT(b),
+                                    sheaf_dtype_name(call->dtype));
     if (a.dims[!attrs->transpose_a] != b.dims[attrs->transpose_b])
-        return sheaf__call_error(
+        return sheaf__op_call_error(
             call, err, "shapes %s%s and %s%s (dtype %s) do not fit: inner sizes %lld and %lld",
             SHEAF__SHAPE_TEXT(a), attrs->transpose_a ? " transposed" : "", SHEAF__SHAPE_TEXT(b),
             attrs->transpose_b ? " transposed" : "", sheaf_dtype_name(call->dtype),
@@ -24,7 +24,7 @@ sheaf_status sheaf__infer_matmul(struct sheaf__call *call, sheaf_error *err)
     return SHEAF_OK;
 }
 
-static struct sheaf__gemm product_of(const struct sheaf__call *call, sheaf_error *err)
+static struct sheaf__gemm product_of(const struct sheaf__op_call *call, sheaf_error *err)
 {
     const struct sheaf__attrs *attrs = call->attrs;
     const sheaf_tensor *a = call->in[0], *b = call->in[1];
@@ -35,15 +35,15 @@ static struct sheaf__gemm product_of(const struct sheaf__call *call, sheaf_error
         .m = call->shape.dims[0],
         .n = call->shape.dims[1],
         .k = a->shape.dims[!attrs->transpose_a],
-        .a = sheaf__call_data(call, 0, err),
-        .b = sheaf__call_data(call, 1, err),
+        .a = sheaf__op_call_data(call, 0, err),
+        .b = sheaf__op_call_data(call, 1, err),
         .lda = a->shape.dims[1],
         .ldb = b->shape.dims[1],
         .ldc = call->shape.dims[1],
     };
 }
 
-sheaf_status sheaf__compute_matmul(struct sheaf__call *call, sheaf_error *err)
+sheaf_status sheaf__compute_matmul(struct sheaf__op_call *call, sheaf_error *err)
 {
     struct sheaf__gemm g = product_of(call, err);
     if (!g.a || !g.b)
@@ -53,7 +53,7 @@ sheaf_status sheaf__compute_matmul(struct sheaf__call *call, sheaf_error *err)
 }
 
 /* The same without a result: its elements go to the sink. */
-static sheaf_status compute_to_sink(struct sheaf__call *call, const struct sheaf__sink *sink,
+static sheaf_status compute_to_sink(struct sheaf__op_call *call, const struct sheaf__sink *sink,
                                     sheaf_error *err)
 {
     call->device = sheaf__device_current(err);
@@ -78,12 +78,12 @@ static void give_product(const struct sheaf__grad *g, size_t k, sheaf_tensor *a,
         return;
     }
     sheaf_error err = {0};
-    struct sheaf__call call = {.op = sheaf__op(SHEAF__OP_MATMUL),
-                               .in = (sheaf_tensor *[]){a, b},
-                               .count = 2,
-                               .attrs = attrs,
-                               .dtype = a->dtype,
-                               .shape = a->shape};
+    struct sheaf__op_call call = {.op = sheaf__op(SHEAF__OP_MATMUL),
+                                  .in = (sheaf_tensor *[]){a, b},
+                                  .count = 2,
+                                  .attrs = attrs,
+                                  .dtype = a->dtype,
+                                  .shape = a->shape};
     if (compute_to_sink(&call, sink, &err) < 0)
         g->dx[k] = sheaf__tensor_give(NULL, &err);
 }
@@ -104,25 +104,25 @@ void sheaf__gradient_matmul(const struct sheaf__grad *g)
 
 /* ---- dense layers ---- */
 
-sheaf_status sheaf__infer_dense(struct sheaf__call *call, sheaf_error *err)
+sheaf_status sheaf__infer_dense(struct sheaf__op_call *call, sheaf_error *err)
 {
     sheaf_shape bias = call->in[2]->shape;
     int32_t activation = call->attrs->axis;
     SHEAF__TRY(sheaf__infer_matmul(call, err));
     if (bias.rank != 1 || bias.dims[0] != call->shape.dims[1])
-        return sheaf__call_error(call, err, "bias of shape %s (dtype %s), wanted (%lld,)",
-                                 SHEAF__SHAPE_TEXT(bias), sheaf_dtype_name(call->dtype),
-                                 (long long)call->shape.dims[1]);
+        return sheaf__op_call_error(call, err, "bias of shape %s (dtype %s), wanted (%lld,)",
+                                    SHEAF__SHAPE_TEXT(bias), sheaf_dtype_name(call->dtype),
+                                    (long long)call->shape.dims[1]);
     if (activation != SHEAF_ACTIVATION_NONE && activation != SHEAF_ACTIVATION_RELU)
-        return sheaf__call_error(call, err, "activation %d, wanted 0 or 1", activation);
+        return sheaf__op_call_error(call, err, "activation %d, wanted 0 or 1", activation);
     return SHEAF_OK;
 }
 
-sheaf_status sheaf__compute_dense(struct sheaf__call *call, sheaf_error *err)
+sheaf_status sheaf__compute_dense(struct sheaf__op_call *call, sheaf_error *err)
 {
     struct sheaf__gemm g = product_of(call, err);
     g.c = sheaf__tensor_out(call->out);
-    g.bias = sheaf__call_data(call, 2, err);
+    g.bias = sheaf__op_call_data(call, 2, err);
     g.relu = call->attrs->axis == SHEAF_ACTIVATION_RELU;
     if (!g.a || !g.b || !g.bias)
         return err->status;

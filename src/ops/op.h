@@ -82,7 +82,7 @@ struct sheaf__attrs {
 };
 
 /** One call of an operation. */
-struct sheaf__call {
+struct sheaf__op_call {
     const struct sheaf__op *op;
     sheaf_tensor *const *in;
     size_t count;
@@ -129,8 +129,8 @@ struct sheaf__op {
     bool view;       /**< the kernel makes `out` itself, sharing memory */
     enum sheaf__partition partition;
     /** Checks and sets dtype and shape of the result. NULL: those of input 0. */
-    sheaf_status (*infer)(struct sheaf__call *call, sheaf_error *err);
-    sheaf_status (*kernel)(struct sheaf__call *call, sheaf_error *err);
+    sheaf_status (*infer)(struct sheaf__op_call *call, sheaf_error *err);
+    sheaf_status (*kernel)(struct sheaf__op_call *call, sheaf_error *err);
     /** NULL: not differentiable; what depends on it counts as constant. */
     void (*gradient)(const struct sheaf__grad *g);
 };
@@ -151,16 +151,16 @@ sheaf_tensor *sheaf__op_run2(enum sheaf__op_id id, sheaf_tensor *a, sheaf_tensor
 /* ---- for kernels ---- */
 
 /** Elements of input `i`, row-major on the host; NULL with `err`. */
-static inline const void *sheaf__call_data(const struct sheaf__call *call, size_t i,
-                                           sheaf_error *err)
+static inline const void *sheaf__op_call_data(const struct sheaf__op_call *call, size_t i,
+                                              sheaf_error *err)
 {
     const sheaf_tensor *t = call->in[i];
     return t->contiguous && t->data && t->device->cls->host_memory ? t->data
                                                                    : sheaf__tensor_host(t, err);
 }
 /** A message that begins with the operation's name. */
-sheaf_status sheaf__call_error(const struct sheaf__call *call, sheaf_error *err, const char *format,
-                               ...) SHEAF_PRINTF(3, 4) __attribute__((cold));
+sheaf_status sheaf__op_call_error(const struct sheaf__op_call *call, sheaf_error *err,
+                                  const char *format, ...) SHEAF_PRINTF(3, 4) __attribute__((cold));
 
 /** Elements a thread takes at a time: enough to outweigh handing over, never dependent on the
  * number of threads. */

@@ -58,7 +58,7 @@ void sheaf__plan_end(struct sheaf__plan *plan, sheaf_status status)
 }
 
 /* Whether a call is the known one; sizes that differ from run to run become unknown. */
-static bool match(struct sheaf__plan_op *known, const struct sheaf__call *call)
+static bool match(struct sheaf__plan_op *known, const struct sheaf__op_call *call)
 {
     if (known->op != call->op || known->dtype != call->dtype || known->device != call->device ||
         known->shape.rank != call->shape.rank)
@@ -69,7 +69,7 @@ static bool match(struct sheaf__plan_op *known, const struct sheaf__call *call)
     return true;
 }
 
-void sheaf__plan_note(const struct sheaf__call *call)
+void sheaf__plan_note(const struct sheaf__op_call *call)
 {
     struct sheaf__plan *p = current;
     if (!p)

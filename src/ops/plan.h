@@ -57,7 +57,7 @@ bool sheaf__plan_tracing(void);
 
 /* ---- for the dispatcher and variables ---- */
 
-void sheaf__plan_note(const struct sheaf__call *call);
+void sheaf__plan_note(const struct sheaf__op_call *call);
 void sheaf__plan_read(sheaf_variable *v, bool rows);
 /** Zeros for a result that is not computed. */
 sheaf_status sheaf__plan_blank(sheaf_tensor *out, sheaf_error *err);

@@ -26,7 +26,7 @@ static sheaf_shape reduced(sheaf_shape in, uint32_t axes, bool keep)
     return out;
 }
 
-sheaf_status sheaf__infer_reduce(struct sheaf__call *call, sheaf_error *err)
+sheaf_status sheaf__infer_reduce(struct sheaf__op_call *call, sheaf_error *err)
 {
     (void)err;
     call->shape = reduced(call->in[0]->shape, call->attrs->axes, call->attrs->keep);
@@ -229,7 +229,7 @@ static void remove_group(struct groups *g, int at)
 }
 
 /* All groups but the first that goes are summed into scratch memory, which is one tensor a pass. */
-static sheaf_status reduce_all(struct sheaf__call *call, struct reduce *r, struct groups *g,
+static sheaf_status reduce_all(struct sheaf__op_call *call, struct reduce *r, struct groups *g,
                                sheaf_error *err)
 {
     sheaf_tensor *scratch = NULL;
@@ -265,7 +265,7 @@ static sheaf_status reduce_all(struct sheaf__call *call, struct reduce *r, struc
 }
 
 /* The mean of integers is truncated, as in TensorFlow. */
-static void divide_integers(const struct sheaf__call *call, int64_t divisor)
+static void divide_integers(const struct sheaf__op_call *call, int64_t divisor)
 {
     int64_t n = sheaf_shape_elements(call->shape);
     void *out = sheaf__tensor_out(call->out);
@@ -277,7 +277,7 @@ static void divide_integers(const struct sheaf__call *call, int64_t divisor)
     }
 }
 
-static int64_t reduced_count(const struct sheaf__call *call)
+static int64_t reduced_count(const struct sheaf__op_call *call)
 {
     sheaf_shape shape = call->in[0]->shape;
     int64_t count = 1;
@@ -287,13 +287,13 @@ static int64_t reduced_count(const struct sheaf__call *call)
     return count;
 }
 
-sheaf_status sheaf__compute_reduce(struct sheaf__call *call, sheaf_error *err)
+sheaf_status sheaf__compute_reduce(struct sheaf__op_call *call, sheaf_error *err)
 {
     bool mean = sheaf__op_id_of(call->op) == SHEAF__OP_REDUCE_MEAN;
     int64_t count = reduced_count(call);
     struct reduce r = {
         .dtype = call->dtype,
-        .in = sheaf__call_data(call, 0, err),
+        .in = sheaf__op_call_data(call, 0, err),
         .out = sheaf__tensor_out(call->out),
         .divisor = mean && sheaf__dtype_is_float(call->dtype) ? (double)count : 0,
     };
@@ -349,27 +349,27 @@ static void run_argmax(size_t begin, size_t end, void *user)
     }
 }
 
-sheaf_status sheaf__infer_argmax(struct sheaf__call *call, sheaf_error *err)
+sheaf_status sheaf__infer_argmax(struct sheaf__op_call *call, sheaf_error *err)
 {
     sheaf_shape in = call->in[0]->shape;
     int32_t axis;
     if (!sheaf__axis(call->attrs->axis, in.rank, &axis))
-        return sheaf__call_error(call, err, "axis %d of shape %s", call->attrs->axis,
-                                 SHEAF__SHAPE_TEXT(in));
+        return sheaf__op_call_error(call, err, "axis %d of shape %s", call->attrs->axis,
+                                    SHEAF__SHAPE_TEXT(in));
     if (in.dims[axis] == 0)
-        return sheaf__call_error(call, err, "axis %d of shape %s is empty", axis,
-                                 SHEAF__SHAPE_TEXT(in));
+        return sheaf__op_call_error(call, err, "axis %d of shape %s is empty", axis,
+                                    SHEAF__SHAPE_TEXT(in));
     call->dtype = SHEAF_INT64;
     call->shape = reduced(in, 1u << axis, false);
     return SHEAF_OK;
 }
 
-sheaf_status sheaf__compute_argmax(struct sheaf__call *call, sheaf_error *err)
+sheaf_status sheaf__compute_argmax(struct sheaf__op_call *call, sheaf_error *err)
 {
     sheaf_shape in = call->in[0]->shape;
     int32_t axis = 0;
     sheaf__axis(call->attrs->axis, in.rank, &axis);
-    struct argmax a = {call->in[0]->dtype, sheaf__call_data(call, 0, err),
+    struct argmax a = {call->in[0]->dtype, sheaf__op_call_data(call, 0, err),
                        sheaf__tensor_out(call->out), (size_t)in.dims[axis], 1};
     if (!a.in)
         return err->status;

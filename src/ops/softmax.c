@@ -124,7 +124,7 @@ static void run_rows(struct sheaf__device *device, struct rows *r, size_t rows)
 /* ---- bfloat16 through float ---- */
 
 /* A float copy of `count` bfloat16 numbers, one count for the caller. */
-static sheaf_tensor *widen(const struct sheaf__call *call, const void *in, sheaf_shape shape,
+static sheaf_tensor *widen(const struct sheaf__op_call *call, const void *in, sheaf_shape shape,
                            sheaf_error *err)
 {
     sheaf_tensor *t = sheaf__tensor_new(SHEAF_FLOAT32, shape, call->device, err);
@@ -134,7 +134,7 @@ static sheaf_tensor *widen(const struct sheaf__call *call, const void *in, sheaf
     return t;
 }
 
-static sheaf_status run_bf16(struct sheaf__call *call, struct rows *r, size_t rows,
+static sheaf_status run_bf16(struct sheaf__op_call *call, struct rows *r, size_t rows,
                              sheaf_shape full, sheaf_error *err)
 {
     bool dense = r->id == SHEAF__OP_XENT || r->id == SHEAF__OP_XENT_GRAD;
@@ -170,7 +170,7 @@ static sheaf_status run_bf16(struct sheaf__call *call, struct rows *r, size_t ro
     return status;
 }
 
-static sheaf_status run_call(struct sheaf__call *call, struct rows *r, sheaf_shape full,
+static sheaf_status run_call(struct sheaf__op_call *call, struct rows *r, sheaf_shape full,
                              sheaf_error *err)
 {
     r->id = sheaf__op_id_of(call->op);
@@ -186,16 +186,16 @@ static sheaf_status run_call(struct sheaf__call *call, struct rows *r, sheaf_sha
 
 /* ---- softmax and its logarithm ---- */
 
-sheaf_status sheaf__infer_softmax(struct sheaf__call *call, sheaf_error *err)
+sheaf_status sheaf__infer_softmax(struct sheaf__op_call *call, sheaf_error *err)
 {
     if (call->shape.rank < 1)
-        return sheaf__call_error(call, err, "shape (), wanted at least one axis");
+        return sheaf__op_call_error(call, err, "shape (), wanted at least one axis");
     return SHEAF_OK;
 }
 
-sheaf_status sheaf__compute_softmax(struct sheaf__call *call, sheaf_error *err)
+sheaf_status sheaf__compute_softmax(struct sheaf__op_call *call, sheaf_error *err)
 {
-    struct rows r = {.in = sheaf__call_data(call, 0, err)};
+    struct rows r = {.in = sheaf__op_call_data(call, 0, err)};
     return r.in ? run_call(call, &r, call->shape, err) : err->status;
 }
 
@@ -223,20 +223,20 @@ void sheaf__gradient_log_softmax(const struct sheaf__grad *g)
 
 /* ---- cross entropy with class numbers ---- */
 
-static sheaf_status check_labels(const struct sheaf__call *call, const struct rows *r, size_t rows,
-                                 sheaf_error *err)
+static sheaf_status check_labels(const struct sheaf__op_call *call, const struct rows *r,
+                                 size_t rows, sheaf_error *err)
 {
     for (size_t i = 0; i < rows; i++) {
         int64_t label = label_of(r, i);
         if (label < 0 || label >= (int64_t)r->classes)
-            return sheaf__call_error(call, err,
-                                     "label %lld of row %zu is not one of the %zu classes",
-                                     (long long)label, i, r->classes);
+            return sheaf__op_call_error(call, err,
+                                        "label %lld of row %zu is not one of the %zu classes",
+                                        (long long)label, i, r->classes);
     }
     return SHEAF_OK;
 }
 
-sheaf_status sheaf__infer_sparse_xent(struct sheaf__call *call, sheaf_error *err)
+sheaf_status sheaf__infer_sparse_xent(struct sheaf__op_call *call, sheaf_error *err)
 {
     const sheaf_tensor *labels = call->in[0], *logits = call->in[1];
     bool integer = labels->dtype == SHEAF_INT32 || labels->dtype == SHEAF_INT64;
@@ -244,7 +244,7 @@ sheaf_status sheaf__infer_sparse_xent(struct sheaf__call *call, sheaf_error *err
     bool fits = labels->shape.rank == 1 && logits->shape.rank == 2 &&
                 labels->shape.dims[0] == logits->shape.dims[0];
     if (!integer || !floating || !fits)
-        return sheaf__call_error(
+        return sheaf__op_call_error(
             call, err,
             "labels %s of shape %s and logits %s of shape %s, wanted int32 or int64 (n) and floats "
             "(n, classes)",
@@ -256,7 +256,7 @@ sheaf_status sheaf__infer_sparse_xent(struct sheaf__call *call, sheaf_error *err
 }
 
 /* The softmax is computed on the way and kept for the gradient; without a tape it is scratch. */
-static sheaf_status compute_loss(struct sheaf__call *call, struct rows *r, sheaf_error *err)
+static sheaf_status compute_loss(struct sheaf__op_call *call, struct rows *r, sheaf_error *err)
 {
     sheaf_shape full = call->in[1]->shape;
     call->aux = sheaf__tensor_new(call->dtype, full, call->device, err);
@@ -266,12 +266,12 @@ static sheaf_status compute_loss(struct sheaf__call *call, struct rows *r, sheaf
     return run_call(call, r, full, err);
 }
 
-sheaf_status sheaf__compute_sparse_xent(struct sheaf__call *call, sheaf_error *err)
+sheaf_status sheaf__compute_sparse_xent(struct sheaf__op_call *call, sheaf_error *err)
 {
     sheaf_shape full = call->in[1]->shape;
     struct rows r = {.label_dtype = call->in[0]->dtype,
-                     .labels = sheaf__call_data(call, 0, err),
-                     .in = sheaf__call_data(call, 1, err),
+                     .labels = sheaf__op_call_data(call, 0, err),
+                     .in = sheaf__op_call_data(call, 1, err),
                      .classes = (size_t)full.dims[1]};
     if (!r.in || !r.labels)
         return err->status;
@@ -302,7 +302,7 @@ void sheaf__gradient_sparse_xent(const struct sheaf__grad *g)
     g->dx[1] = sheaf__op_run(SHEAF__OP_SPARSE_XENT_GRAD, in, 3, NULL);
 }
 
-sheaf_status sheaf__infer_xent_grad(struct sheaf__call *call, sheaf_error *err)
+sheaf_status sheaf__infer_xent_grad(struct sheaf__op_call *call, sheaf_error *err)
 {
     (void)err;
     call->dtype = call->in[1]->dtype;
@@ -310,12 +310,12 @@ sheaf_status sheaf__infer_xent_grad(struct sheaf__call *call, sheaf_error *err)
     return SHEAF_OK;
 }
 
-sheaf_status sheaf__compute_xent_grad(struct sheaf__call *call, sheaf_error *err)
+sheaf_status sheaf__compute_xent_grad(struct sheaf__op_call *call, sheaf_error *err)
 {
     struct rows r = {.label_dtype = call->in[0]->dtype,
-                     .labels = sheaf__call_data(call, 0, err),
-                     .in = sheaf__call_data(call, 1, err),
-                     .dy = sheaf__call_data(call, 2, err)};
+                     .labels = sheaf__op_call_data(call, 0, err),
+                     .in = sheaf__op_call_data(call, 1, err),
+                     .dy = sheaf__op_call_data(call, 2, err)};
     if (!r.in || !r.labels || !r.dy)
         return err->status;
     return run_call(call, &r, call->shape, err);
@@ -342,21 +342,21 @@ void sheaf__gradient_xent_grad(const struct sheaf__grad *g)
 
 /* ---- cross entropy with probabilities ---- */
 
-sheaf_status sheaf__infer_xent(struct sheaf__call *call, sheaf_error *err)
+sheaf_status sheaf__infer_xent(struct sheaf__op_call *call, sheaf_error *err)
 {
     const sheaf_tensor *labels = call->in[0], *logits = call->in[1];
     if (logits->shape.rank != 2 || !sheaf_shape_equal(labels->shape, logits->shape))
-        return sheaf__call_error(
+        return sheaf__op_call_error(
             call, err, "labels of shape %s and logits of shape %s, wanted both (n, classes)",
             SHEAF__SHAPE_TEXT(labels->shape), SHEAF__SHAPE_TEXT(logits->shape));
     call->shape = SHEAF_SHAPE(logits->shape.dims[0]);
     return SHEAF_OK;
 }
 
-sheaf_status sheaf__compute_xent(struct sheaf__call *call, sheaf_error *err)
+sheaf_status sheaf__compute_xent(struct sheaf__op_call *call, sheaf_error *err)
 {
-    struct rows r = {.labels = sheaf__call_data(call, 0, err),
-                     .in = sheaf__call_data(call, 1, err)};
+    struct rows r = {.labels = sheaf__op_call_data(call, 0, err),
+                     .in = sheaf__op_call_data(call, 1, err)};
     if (!r.in || !r.labels)
         return err->status;
     if (call->in[1]->shape.dims[1] == 0) {
@@ -409,10 +409,10 @@ static void run_sigmoid_xent(size_t begin, size_t end, void *user)
                      log1pf, fabsf);
 }
 
-sheaf_status sheaf__compute_sigmoid_xent(struct sheaf__call *call, sheaf_error *err)
+sheaf_status sheaf__compute_sigmoid_xent(struct sheaf__op_call *call, sheaf_error *err)
 {
-    struct sigmoid_xent s = {call->dtype, sheaf__call_data(call, 0, err),
-                             sheaf__call_data(call, 1, err), sheaf__tensor_out(call->out)};
+    struct sigmoid_xent s = {call->dtype, sheaf__op_call_data(call, 0, err),
+                             sheaf__op_call_data(call, 1, err), sheaf__tensor_out(call->out)};
     if (!s.labels || !s.logits)
         return err->status;
     sheaf__split(call->device, (size_t)sheaf_shape_elements(call->shape), SHEAF__GRAIN / 8,

@@ -147,7 +147,7 @@ static void set_input(struct sheaf_tape *t, struct sheaf__tape_node *n, size_t i
     n->finals = slot;
 }
 
-static void record_on(struct sheaf_tape *t, const struct sheaf__call *call)
+static void record_on(struct sheaf_tape *t, const struct sheaf__op_call *call)
 {
     struct sheaf__tape_node *n = add_node(t, call->count);
     if (!n)
@@ -179,7 +179,7 @@ bool sheaf__tape_follows(sheaf_tensor *const *in, size_t count)
     return false;
 }
 
-void sheaf__tape_record(const struct sheaf__call *call)
+void sheaf__tape_record(const struct sheaf__op_call *call)
 {
     for (struct sheaf_tape *t = tapes; t; t = t->parent)
         if (!t->paused && follows(t, call->in, call->count))
@@ -240,7 +240,7 @@ static void follow_view(sheaf_tensor *from, sheaf_tensor *to, int64_t first)
     if (!sheaf__tape_follows(&from, 1) || to->layout != SHEAF__DENSE)
         return;
     const struct sheaf__attrs attrs = {.shape = to->shape, .begin = {first < 0 ? 0 : first}};
-    sheaf__tape_record(&(struct sheaf__call){
+    sheaf__tape_record(&(struct sheaf__op_call){
         .op = sheaf__op(first < 0 ? SHEAF__OP_RESHAPE : SHEAF__OP_SLICE),
         .in = &from,
         .count = 1,

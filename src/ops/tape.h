@@ -18,7 +18,7 @@
 /** Whether a recording tape of the thread follows one of the tensors. */
 bool sheaf__tape_follows(sheaf_tensor *const *in, size_t count);
 /** Records a call on every tape that follows one of its inputs; takes the count of call->aux. */
-void sheaf__tape_record(const struct sheaf__call *call);
+void sheaf__tape_record(const struct sheaf__op_call *call);
 /** `value` was read from `v`: followed if it is trainable. */
 void sheaf__tape_read(sheaf_variable *v, sheaf_tensor *value);
 /** `rows` are the rows `ids` of `v`, read without the rest. */

@@ -133,11 +133,11 @@ static size_t grain_of(enum sheaf__op_id id)
     return slow ? SHEAF__GRAIN / 8 : SHEAF__GRAIN;
 }
 
-sheaf_status sheaf__compute_unary(struct sheaf__call *call, sheaf_error *err)
+sheaf_status sheaf__compute_unary(struct sheaf__op_call *call, sheaf_error *err)
 {
     enum sheaf__op_id id = sheaf__op_id_of(call->op);
     struct unary u = {kernels[id][call->dtype], sheaf__tensor_out(call->out),
-                      sheaf__call_data(call, 0, err), sheaf_dtype_size(call->dtype)};
+                      sheaf__op_call_data(call, 0, err), sheaf_dtype_size(call->dtype)};
     if (!u.in)
         return err->status;
     sheaf__split(call->device, (size_t)sheaf_shape_elements(call->shape), grain_of(id), run_unary,
@@ -198,11 +198,11 @@ static double to_float(double value, sheaf_dtype dtype)
     return sheaf__kernel_number(&element, dtype, 0);
 }
 
-sheaf_status sheaf__compute_scale(struct sheaf__call *call, sheaf_error *err)
+sheaf_status sheaf__compute_scale(struct sheaf__op_call *call, sheaf_error *err)
 {
     const double *number = call->attrs->number;
     struct scale s = {.out = sheaf__tensor_out(call->out),
-                      .in = sheaf__call_data(call, 0, err),
+                      .in = sheaf__op_call_data(call, 0, err),
                       .dtype = call->dtype};
     if (!s.in)
         return err->status;
@@ -234,20 +234,20 @@ static void run_cast(size_t begin, size_t end, void *user)
                        end - begin);
 }
 
-sheaf_status sheaf__infer_cast(struct sheaf__call *call, sheaf_error *err)
+sheaf_status sheaf__infer_cast(struct sheaf__op_call *call, sheaf_error *err)
 {
     sheaf_dtype from = call->in[0]->dtype, to = call->attrs->dtype;
     if (!sheaf__kernel_can_cast(to, from))
-        return sheaf__call_error(call, err, "no conversion from %s to %s", sheaf_dtype_name(from),
-                                 sheaf_dtype_name(to));
+        return sheaf__op_call_error(call, err, "no conversion from %s to %s",
+                                    sheaf_dtype_name(from), sheaf_dtype_name(to));
     call->dtype = to;
     return SHEAF_OK;
 }
 
-sheaf_status sheaf__compute_cast(struct sheaf__call *call, sheaf_error *err)
+sheaf_status sheaf__compute_cast(struct sheaf__op_call *call, sheaf_error *err)
 {
     struct cast c = {sheaf__tensor_out(call->out),
-                     sheaf__call_data(call, 0, err),
+                     sheaf__op_call_data(call, 0, err),
                      call->dtype,
                      call->in[0]->dtype,
                      sheaf_dtype_size(call->dtype),
@@ -296,19 +296,19 @@ static void run_unary_grad(size_t begin, size_t end, void *user)
         GRADIENT(uint16_t, float, sheaf__bfloat16_to_float, sheaf__bfloat16_of_float);
 }
 
-sheaf_status sheaf__infer_same_shape(struct sheaf__call *call, sheaf_error *err)
+sheaf_status sheaf__infer_same_shape(struct sheaf__op_call *call, sheaf_error *err)
 {
     const sheaf_tensor *a = call->in[0], *b = call->in[1];
     if (!sheaf_shape_equal(a->shape, b->shape))
-        return sheaf__call_error(call, err, "shapes %s and %s differ", SHEAF__SHAPE_TEXT(a->shape),
-                                 SHEAF__SHAPE_TEXT(b->shape));
+        return sheaf__op_call_error(call, err, "shapes %s and %s differ",
+                                    SHEAF__SHAPE_TEXT(a->shape), SHEAF__SHAPE_TEXT(b->shape));
     return SHEAF_OK;
 }
 
-sheaf_status sheaf__compute_unary_grad(struct sheaf__call *call, sheaf_error *err)
+sheaf_status sheaf__compute_unary_grad(struct sheaf__op_call *call, sheaf_error *err)
 {
     struct unary_grad u = {sheaf__op_id_of(call->op), call->dtype, sheaf__tensor_out(call->out),
-                           sheaf__call_data(call, 0, err), sheaf__call_data(call, 1, err)};
+                           sheaf__op_call_data(call, 0, err), sheaf__op_call_data(call, 1, err)};
     if (!u.dy || !u.y)
         return err->status;
     sheaf__split(call->device, (size_t)sheaf_shape_elements(call->shape), SHEAF__GRAIN,
