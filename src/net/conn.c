@@ -380,7 +380,8 @@ sheaf_status sheaf__conn_dial(struct sheaf__net *net, const sheaf_task *task, co
             sheaf__socket_close(c->watch.fd);
             status = sheaf__no_memory(err, "a connection");
         }
-        c->connecting = c->watch.out = true;
+        c->connecting = true;
+        c->watch.out = true;
     }
     if (status == SHEAF_OK)
         status = sheaf__handshake_init(&c->handshake, &net->identity, &net->secret, task, err);

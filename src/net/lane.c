@@ -41,7 +41,7 @@ struct stream_lane {
     struct sheaf__mutex lock; /* guards what follows and all writing */
     struct sheaf__list queue;
     bool stopped;
-    bool broken;         /* a write failed, or a message was left torn */
+    _Atomic bool broken; /* a write failed, or a message was left torn */
     _Atomic bool queued; /* not empty: a look without the lock */
     struct sheaf__patience patience;
     int64_t spin; /* ns without progress after which a writer gives up */

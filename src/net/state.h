@@ -120,8 +120,8 @@ struct sheaf__net {
     struct sheaf__list conns;
     size_t strangers;                          /* connections that have proved nothing yet */
     struct sheaf__list dead_conns, dead_peers; /* freed at the end of the round */
-    int64_t next_timer;                        /* read by the keeper, which alone writes it */
-    size_t sockets_with_data;                  /* peers whose messages come over a socket */
+    _Atomic int64_t next_timer;
+    size_t sockets_with_data; /* peers whose messages come over a socket */
 
     struct sheaf__mutex lock; /* guards what follows */
     struct sheaf__cond changed;

@@ -76,12 +76,13 @@ struct wire {
 static void pass(struct wire *w, struct sheaf__handshake *from, struct sheaf__handshake *to)
 {
     struct sheaf__buf *out = &from->out;
-    for (size_t i = 0; i < out->size; i++, w->position++)
+    for (size_t i = 0; i < out->size; i++, w->position++) {
+        uint8_t before = out->data[i];
         for (size_t c = 0; c < w->count; c++)
-            if (((size_t)w->changes[3 * c] << 8 | w->changes[3 * c + 1]) == w->position) {
+            if (((size_t)w->changes[3 * c] << 8 | w->changes[3 * c + 1]) == w->position)
                 out->data[i] ^= w->changes[3 * c + 2];
-                w->changed |= w->changes[3 * c + 2] != 0;
-            }
+        w->changed |= out->data[i] != before;
+    }
     const uint8_t *at = out->data;
     size_t left = out->size, room;
     uint8_t *place;
