@@ -195,13 +195,13 @@ sheaf_status sheaf__channel_all_gather(struct sheaf__channel *channel, int local
 }
 
 sheaf_status sheaf__channel_gather_bytes(struct sheaf__channel *channel, int local,
-                                         const void *data, size_t size, size_t *sizes, void **all,
+                                         struct sheaf__bytes mine, size_t *sizes, void **all,
                                          const struct sheaf__wait *wait, sheaf_error *err)
 {
     void *result = NULL;
     struct sheaf__coll_args args = {
-        .what = {.kind = SHEAF__COLL_GATHER_BYTES, .own = size},
-        .in = data,
+        .what = {.kind = SHEAF__COLL_GATHER_BYTES, .own = mine.size},
+        .in = mine.data,
         .sizes_out = sizes,
         .all_out = &result,
     };

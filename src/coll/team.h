@@ -125,7 +125,7 @@ sheaf_status sheaf__channel_all_gather(struct sheaf__channel *channel, int local
 /* The same when only each replica knows its own size: fills sizes[replicas] and gives the bytes in
  * new memory (sheaf__free). */
 sheaf_status sheaf__channel_gather_bytes(struct sheaf__channel *channel, int local,
-                                         const void *data, size_t size, size_t *sizes, void **all,
+                                         struct sheaf__bytes mine, size_t *sizes, void **all,
                                          const struct sheaf__wait *wait, sheaf_error *err);
 sheaf_status sheaf__channel_barrier(struct sheaf__channel *channel, int local,
                                     const struct sheaf__wait *wait, sheaf_error *err);

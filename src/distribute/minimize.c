@@ -120,8 +120,9 @@ static sheaf_tensor *gather_part(struct reducer *u, sheaf_tensor *part, sheaf_er
     const struct sheaf__wait wait = sheaf__sync_wait(s, "the rows of a gradient");
     void *data = NULL;
     if (!bytes ||
-        sheaf__channel_gather_bytes(u->channel, u->replica->local, bytes, sheaf__tensor_size(part),
-                                    sizes, &data, &wait, err) < 0)
+        sheaf__channel_gather_bytes(u->channel, u->replica->local,
+                                    (struct sheaf__bytes){bytes, sheaf__tensor_size(part)}, sizes,
+                                    &data, &wait, err) < 0)
         return NULL;
     size_t total = 0, row = sheaf_dtype_size(part->dtype);
     for (int i = 0; i < s->total; i++)

@@ -159,7 +159,8 @@ static sheaf_tensor *gather_now(sheaf_replica *r, sheaf_tensor *t, int axis, int
         sheaf__channel_all_gather(s->sync->values, r->local, &mine, sizes, heads, &wait, &err) <
             0 ||
         check_parts(heads, s->total, r->id, axis, &err) < 0 ||
-        sheaf__channel_gather_bytes(s->sync->values, r->local, bytes, sheaf__tensor_size(t), sizes,
+        sheaf__channel_gather_bytes(s->sync->values, r->local,
+                                    (struct sheaf__bytes){bytes, sheaf__tensor_size(t)}, sizes,
                                     &data, &wait, &err) < 0)
         return sheaf__tensor_give(NULL, &err);
     *start = 0;

@@ -173,8 +173,9 @@ sheaf_tensor *sheaf__sync_gather(sheaf_strategy *s, sheaf_tensor *t, int axis)
     const void *bytes = sheaf__tensor_host(t, &err);
     if (!bytes ||
         sheaf__channel_all_gather(s->sync->cross, 0, &mine, sizes, parts, &wait, &err) < 0 ||
-        sheaf__channel_gather_bytes(s->sync->cross, 0, bytes, sheaf__tensor_size(t), sizes, &data,
-                                    &wait, &err) < 0)
+        sheaf__channel_gather_bytes(s->sync->cross, 0,
+                                    (struct sheaf__bytes){bytes, sheaf__tensor_size(t)}, sizes,
+                                    &data, &wait, &err) < 0)
         return sheaf__tensor_give(NULL, &err);
     sheaf_tensor *joined = join_parts(&mine, parts, sizes, data, workers, axis);
     sheaf__free(data);

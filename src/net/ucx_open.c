@@ -4,6 +4,7 @@
 #include "base/dl.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "base/thread.h"
 #include "net/ucx_api.h"
 
@@ -52,7 +53,7 @@ static sheaf_status open_library(void **library, sheaf_error *err)
     char *before[VARIABLES];
     for (int i = 0; i < VARIABLES; i++) {
         const char *value = getenv(variables[i][0]);
-        before[i] = value ? strdup(value) : NULL;
+        before[i] = value ? sheaf__strdup(value) : NULL;
         setenv(variables[i][0], variables[i][1], 1);
     }
     sheaf_status status = sheaf__dl_open(names, "transport ucx", library, NULL, err);
@@ -61,7 +62,7 @@ static sheaf_status open_library(void **library, sheaf_error *err)
             setenv(variables[i][0], before[i], 1);
         else
             unsetenv(variables[i][0]);
-        free(before[i]);
+        sheaf__free(before[i]);
     }
     return status;
 }

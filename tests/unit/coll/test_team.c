@@ -160,7 +160,8 @@ static sheaf_status gather_once(struct player *p, size_t unit, bool unknown)
     sheaf_status status;
     if (unknown) {
         void *got = NULL;
-        status = sheaf__channel_gather_bytes(p->channel, p->local, own, sizes[p->replica], found,
+        status = sheaf__channel_gather_bytes(p->channel, p->local,
+                                             (struct sheaf__bytes){own, sizes[p->replica]}, found,
                                              &got, &wait, &p->err);
         if (status == SHEAF_OK) {
             memcpy(all, got, total);
