@@ -153,18 +153,24 @@ static sheaf_status serve_ends(struct sheaf__ps_server *server, sheaf_error *err
 
 /* The serving thread. */
 
+/* What the serving thread has seen. */
+struct watch {
+    struct sheaf__ps_server *server;
+    uint64_t changes;
+};
+
 static bool has_changed(void *user)
 {
-    struct sheaf__ps_server *server = user;
-    sheaf__mutex_lock(&server->lock);
-    const bool changed = server->changed;
-    server->changed = false;
-    sheaf__mutex_unlock(&server->lock);
+    const struct watch *w = user;
+    sheaf__mutex_lock(&w->server->lock);
+    const bool changed = w->server->changes != w->changes;
+    sheaf__mutex_unlock(&w->server->lock);
     return changed;
 }
 
 /* What the workers are up to, in one look. */
 struct survey {
+    uint64_t changes;
     int connected, finished, gone, never;
     sheaf_error failure;
 };
@@ -174,6 +180,7 @@ static struct survey look(struct sheaf__ps_server *server)
     struct survey s = {0};
     sheaf__mutex_lock(&server->lock);
     s.failure = server->failure;
+    s.changes = server->changes;
     for (int i = 0; i < server->worker_count; i++) {
         const struct sheaf__ps_worker *w = &server->workers[i];
         s.connected += w->connected;
@@ -204,7 +211,8 @@ static sheaf_status serve(struct sheaf__ps_server *server, double idle, sheaf_er
         /* wakes often enough for the grace of a join to pass */
         const struct sheaf__wait wait = {sheaf__clock_after(SHEAF__S), NULL, "the workers"};
         sheaf_error cause = {0};
-        sheaf_status status = sheaf__net_wait(server->net, has_changed, server, &wait, &cause);
+        struct watch watch = {server, s.changes};
+        sheaf_status status = sheaf__net_wait(server->net, has_changed, &watch, &wait, &cause);
         if (status < 0 && status != SHEAF_ERR_DEADLINE)
             return sheaf__error_copy(err, &cause);
         if (status == SHEAF_ERR_DEADLINE)

@@ -46,7 +46,7 @@ struct sheaf__ps_server {
     struct sheaf__ps_waiting *waiting;
     size_t waiting_count, waiting_capacity;
     sheaf_error failure; /* a worker gave the job up */
-    bool changed;        /* since the serving thread looked */
+    uint64_t changes;    /* of all this */
 };
 
 /* Services of updates and reads (server_values.c), of checkpoints (server_save.c) and of calls that

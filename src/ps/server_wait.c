@@ -104,7 +104,7 @@ void sheaf__ps_changed(struct sheaf__ps_server *server)
         sheaf__free(o.text);
     }
     sheaf__mutex_lock(&server->lock);
-    server->changed = true;
+    server->changes++;
     sheaf__mutex_unlock(&server->lock);
     sheaf__net_wake(server->net);
 }
