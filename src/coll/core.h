@@ -136,7 +136,7 @@ struct sheaf__core {
     struct sheaf__abort *aborts;
     size_t abort_count, abort_capacity;
     struct sheaf__list arrivals;
-    bool calling; /* call `seq - 1` is being made */
+    _Atomic bool calling; /* call `seq - 1` is being made */
     struct sheaf__exchange *current;
     struct sheaf__arrival **calls; /* room for the current exchange */
     _Atomic uint64_t events;       /* counts what an exchange may wait for */
@@ -148,6 +148,8 @@ struct sheaf__core {
     size_t scratch_size;
     uint32_t *piece_counts;
     size_t piece_capacity;
+    const void **arrays;
+    size_t array_capacity;
     bool open;
 };
 

@@ -76,23 +76,28 @@ static sheaf_status compare(struct sheaf__channel *c, struct sheaf__coll_args *c
     return SHEAF_OK;
 }
 
+/* Members of a larger team are checked when they meet. */
+static sheaf_status check_alone(struct sheaf__channel *c, sheaf_error *err)
+{
+    sheaf__mutex_lock(&c->team->lock);
+    sheaf_status status = sheaf__core_check(c->core, c->core->seq, err);
+    sheaf__mutex_unlock(&c->team->lock);
+    return status;
+}
+
 sheaf_status sheaf__crew_act(struct sheaf__channel *c, struct sheaf__coll_args **args,
                              const struct sheaf__wait *wait, sheaf_error *err)
 {
     sheaf_error local = {0};
     sheaf_error *e = err ? err : &local;
-    sheaf__mutex_lock(&c->team->lock);
-    sheaf_status status = sheaf__core_check(c->core, c->core->seq, e);
-    sheaf__mutex_unlock(&c->team->lock);
+    sheaf_status status = c->team->size == 1 ? check_alone(c, e) : SHEAF_OK;
     if (status == SHEAF_OK)
         status = compare(c, args, e);
     if (status == SHEAF_OK)
         status = sheaf__coll_acts[args[0]->what.kind](c, args, wait, e);
     if (status < 0)
         sheaf__core_fail(c->core, e);
-    sheaf__mutex_lock(&c->team->lock);
-    c->core->calling = false;
-    sheaf__mutex_unlock(&c->team->lock);
+    atomic_store_explicit(&c->core->calling, false, memory_order_relaxed);
     return status;
 }
 
@@ -109,7 +114,8 @@ static sheaf_status lead(struct sheaf__channel *c, const struct sheaf__wait *wai
     c->arrived = 0;
     c->led = false;
     atomic_fetch_add(&c->round, 1);
-    sheaf__cond_broadcast(&c->cond);
+    if (c->local > 1)
+        sheaf__cond_broadcast(&c->cond);
     sheaf__mutex_unlock(&c->lock);
     return status < 0 ? sheaf__error_copy(err, &error) : SHEAF_OK;
 }

@@ -93,6 +93,7 @@ void sheaf__core_free(struct sheaf__core *core)
     sheaf__free(core->aborts);
     sheaf__free(core->scratch);
     sheaf__free(core->piece_counts);
+    sheaf__free(core->arrays);
     sheaf__free(core);
 }
 

@@ -405,11 +405,13 @@ static sheaf_status take_memory(struct work *w, uint8_t **room, sheaf_error *err
     if (w->scatter)
         sums = round_up((whole ? w->count : w->part) * w->size);
     uint8_t *memory = sheaf__core_scratch(core, own + slots + sums + 1);
-    w->arrays = sheaf__alloc_array((size_t)w->layout->count, sizeof(void *));
-    if (!memory || !w->arrays ||
+    if (!memory ||
+        !sheaf__array_reserve((void **)&core->arrays, &core->array_capacity,
+                              (size_t)w->layout->count, sizeof(void *)) ||
         !sheaf__array_reserve((void **)&core->piece_counts, &core->piece_capacity, pieces,
                               sizeof(uint32_t)))
         return sheaf__no_memory(err, "a sum");
+    w->arrays = core->arrays;
     memset(core->piece_counts, 0, pieces * sizeof(uint32_t));
     *room = memory;
     w->slots = memory + own;
@@ -438,7 +440,6 @@ static sheaf_status reduce_over_members(struct work *w, const struct sheaf__wait
         status = sheaf__shm_meet(w->c, &w->args[0]->what, NULL, 0, wait, err);
     if (status == SHEAF_OK && !is_shared(w))
         status = is_small(w) ? reduce_small(w, &x, err) : reduce_large(w, &x, err);
-    sheaf__free(w->arrays);
     SHEAF__TRY(status);
     if (w->scatter) {
         deal(w, w->sum, is_small(w) || is_shared(w) ? 0 : w->first);

@@ -216,24 +216,20 @@ static sheaf_status wait_for(const struct sheaf__channel *c, size_t counter, uin
 
 /* ---- calls ---- */
 
-/* After a failure the counters of the members disagree: in a new epoch they start again at 0, which all agree on by an
- * exchange of messages. */
+/* After a failure the counters of the members disagree. In a new epoch they go on from one number, larger than all before;
+ * that all have left the old epoch, and look at no counter of it any more, is agreed by an exchange of messages. */
 static sheaf_status start_epoch(struct sheaf__channel *c, const struct sheaf__coll_what *what,
                                 const struct sheaf__wait *wait, sheaf_error *err)
 {
     struct sheaf__core *core = c->core;
-    struct line *line = &area(c, c->team->rank)->line;
     struct sheaf__exchange x = {.core = core, .what = *what, .wait = wait};
-    atomic_store(&line->called, 0);
-    atomic_store(&line->copied, 0);
-    atomic_store(&line->summed, 0);
-    core->shm_calls = core->shm_rounds = 0;
     sheaf_status status = sheaf__exchange_begin(&x, NULL, 0, err);
     if (status == SHEAF_OK)
         status = sheaf__exchange_wait(&x, sheaf__exchange_all_called, err);
     uint32_t epoch = x.epoch;
     SHEAF__TRY(sheaf__exchange_end(&x, status, err));
     core->shm_epoch = epoch;
+    core->shm_calls = core->shm_rounds = (uint64_t)epoch << 40;
     return SHEAF_OK;
 }
 
