@@ -21,7 +21,7 @@ struct job {
     _Atomic int ended[2]; /* members that ended well, and with TEAM_LOST naming worker:1 */
     char other[300];      /* another end */
     struct sheaf__hub *hub;
-    int64_t dead_at, seen_at; /* virtual time */
+    _Atomic int64_t dead_at, seen_at; /* virtual time; the last to see */
 };
 
 struct task {
@@ -105,9 +105,9 @@ static void run_task(void *user)
         if (status == SHEAF_OK)
             status = member(t, net, &err);
         if (status == SHEAF_END)
-            t->job->dead_at = sheaf__clock_now();
+            atomic_store(&t->job->dead_at, sheaf__clock_now());
         else if (status == SHEAF_ERR_TEAM_LOST)
-            t->job->seen_at = sheaf__clock_now();
+            atomic_store(&t->job->seen_at, sheaf__clock_now());
         sheaf__net_free(net, status == SHEAF_END ? -1 : sheaf__clock_deadline(5));
     }
     note_end(t, status, &err);
