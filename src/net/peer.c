@@ -302,17 +302,10 @@ static sheaf_status make_lanes(struct sheaf__peer *peer, struct sheaf__conn *con
     return SHEAF_OK;
 }
 
-/* What a lane has besides the connection wakes whoever sleeps; the lane itself is looked at in every round. */
-static void on_data_ready(struct sheaf__watch *watch, bool in, bool out)
-{
-    (void)watch;
-    (void)in;
-    (void)out;
-}
-
+/* What a lane has besides the connection only wakes whoever sleeps: the lane itself is looked at in every round. */
 static sheaf_status watch_data(struct sheaf__peer *peer, sheaf_error *err)
 {
-    peer->data_watch = (struct sheaf__watch){.fd = peer->data->fd, .fn = on_data_ready};
+    peer->data_watch = (struct sheaf__watch){.fd = peer->data->fd, .quiet = true};
     if (peer->data->fd < 0)
         return SHEAF_OK;
     return sheaf__poller_add(peer->net->poller, &peer->data_watch, err);

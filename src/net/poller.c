@@ -102,6 +102,8 @@ bool sheaf__poller_dispatch(struct sheaf__poller *p)
             take_kick(p);
             continue;
         }
+        if (watch->quiet)
+            continue;
         any = true;
         watch->fn(watch, e & (EPOLLIN | EPOLLHUP | EPOLLERR), e & (EPOLLOUT | EPOLLHUP | EPOLLERR));
     }

@@ -13,6 +13,7 @@ struct sheaf__poller;
 struct sheaf__watch {
     int fd;
     _Atomic bool out; /* also for writing */
+    bool quiet;       /* only wakes the sleeper: being ready is no work in itself */
     void (*fn)(struct sheaf__watch *watch, bool in, bool out);
 };
 
