@@ -67,6 +67,14 @@ struct sheaf__coll_head {
     } u;
 };
 
+/* Most data of one member that comes with a call, and how much that is in a team: everybody gets and
+ * handles all of it. */
+enum { SHEAF__COLL_SMALL = 64 << 10 };
+static inline size_t sheaf__coll_small(int members)
+{
+    return 2 * SHEAF__COLL_SMALL / (size_t)members;
+}
+
 /* ---- how sums are made up ---- */
 
 /* The blocks of a tree and who has them: member m has blocks[first[m] … first[m + 1]). */
@@ -267,11 +275,10 @@ void sheaf__shm_close(struct sheaf__team *team);
 sheaf_status sheaf__shm_meet(struct sheaf__channel *c, const struct sheaf__coll_what *what,
                              const struct sheaf__part *parts, size_t count,
                              const struct sheaf__wait *wait, sheaf_error *err);
-enum { SHEAF__SHM_SMALL = 16 << 10 }; /* most data that comes with a call */
 /* Data of member `rank` that came with the call; until the next call begins. */
 const uint8_t *sheaf__shm_data(const struct sheaf__channel *c, int rank);
-/* A sum of one array of every member, after sheaf__shm_meet(): `mine` is ours, `out` gets all of it.
- * sum->arrays is filled in here; it has room for one of each member. */
+/* A sum of one large array of every member: `mine` is ours, `out` gets all of it. sum->arrays is
+ * filled in here; it has room for one of each member. A call of its own, without sheaf__shm_meet(). */
 struct sheaf__shm_sum {
     struct sheaf__sum sum;
     const void **arrays;
@@ -279,8 +286,9 @@ struct sheaf__shm_sum {
     void *out;
     size_t count;
 };
-sheaf_status sheaf__shm_reduce(struct sheaf__channel *c, struct sheaf__shm_sum *s,
-                               const struct sheaf__wait *wait, sheaf_error *err);
+sheaf_status sheaf__shm_reduce(struct sheaf__channel *c, const struct sheaf__coll_what *what,
+                               struct sheaf__shm_sum *s, const struct sheaf__wait *wait,
+                               sheaf_error *err);
 /* Wakes the thread that waits in shared memory for a call of the core, if any. With team->lock. */
 void sheaf__shm_poke(struct sheaf__core *core);
 

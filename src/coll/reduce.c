@@ -363,7 +363,7 @@ static sheaf_status reduce_large(struct work *w, struct sheaf__exchange *x, shea
 
 static bool is_small(const struct work *w)
 {
-    return w->count * w->wire_size * (size_t)w->layout->most <= SHEAF__SHM_SMALL;
+    return w->count * w->wire_size * (size_t)w->layout->most <= sheaf__coll_small(w->c->team->size);
 }
 
 /* Whether the sum itself can go through shared memory: every member has one block. */
@@ -380,10 +380,9 @@ static sheaf_status reduce_shared(struct work *w, const struct sheaf__wait *wait
                                .mine = w->blocks[0],
                                .out = w->sum,
                                .count = w->count};
-    bool small = is_small(w);
-    SHEAF__TRY(sheaf__shm_meet(w->c, &w->args[0]->what, &part, small && w->count > 0, wait, err));
-    if (!small)
-        return sheaf__shm_reduce(w->c, &s, wait, err);
+    if (!is_small(w))
+        return sheaf__shm_reduce(w->c, &w->args[0]->what, &s, wait, err);
+    SHEAF__TRY(sheaf__shm_meet(w->c, &w->args[0]->what, &part, w->count > 0, wait, err));
     for (int m = 0; m < w->c->team->size; m++)
         w->arrays[m] = m == w->rank ? w->blocks[0] : sheaf__shm_data(w->c, m);
     sheaf__sum_range(&s.sum, w->sum, 0, w->count);

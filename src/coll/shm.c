@@ -36,8 +36,7 @@ struct line {
 
 struct slot {
     alignas(64) struct sheaf__coll_what what;
-    uint64_t size;
-    alignas(64) uint8_t data[SHEAF__SHM_SMALL];
+    alignas(64) uint8_t data[SHEAF__COLL_SMALL];
 };
 
 /* One member's memory of one channel; after it, twice in turns: parts for the others, and sums of its own part. */
@@ -258,26 +257,41 @@ static sheaf_status begin(struct sheaf__core *core, sheaf_error *err)
     return status;
 }
 
+/* Begins a call: where it says what is called. */
+static sheaf_status begin_call(struct sheaf__channel *c, const struct sheaf__coll_what *what,
+                               const struct sheaf__wait *wait, struct slot **slot, sheaf_error *err)
+{
+    struct sheaf__core *core = c->core;
+    if (core->shm_epoch != core->epoch)
+        SHEAF__TRY(start_epoch(c, what, wait, err));
+    SHEAF__TRY(begin(core, err));
+    *slot = &area(c, c->team->rank)->slots[core->shm_calls & 1];
+    (*slot)->what = *what;
+    return SHEAF_OK;
+}
+
+/* Says so, and waits for the others. */
+static sheaf_status meet(struct sheaf__channel *c, const struct sheaf__coll_what *what,
+                         const struct sheaf__wait *wait, sheaf_error *err)
+{
+    uint64_t call = c->core->shm_calls++;
+    count(c, &area(c, c->team->rank)->line.called, call + 1);
+    SHEAF__TRY(wait_for(c, offsetof(struct line, called), call + 1, wait, err));
+    return compare(c, what, call, err);
+}
+
 sheaf_status sheaf__shm_meet(struct sheaf__channel *c, const struct sheaf__coll_what *what,
                              const struct sheaf__part *parts, size_t count_parts,
                              const struct sheaf__wait *wait, sheaf_error *err)
 {
-    struct sheaf__core *core = c->core;
-    struct area *own = area(c, c->team->rank);
-    if (core->shm_epoch != core->epoch)
-        SHEAF__TRY(start_epoch(c, what, wait, err));
-    SHEAF__TRY(begin(core, err));
-    uint64_t call = core->shm_calls++;
-    struct slot *slot = &own->slots[call & 1];
-    slot->what = *what;
-    slot->size = 0;
+    struct slot *slot;
+    size_t size = 0;
+    SHEAF__TRY(begin_call(c, what, wait, &slot, err));
     for (size_t i = 0; i < count_parts; i++) {
-        memcpy(slot->data + slot->size, parts[i].data, parts[i].size);
-        slot->size += parts[i].size;
+        memcpy(slot->data + size, parts[i].data, parts[i].size);
+        size += parts[i].size;
     }
-    count(c, &own->line.called, call + 1);
-    SHEAF__TRY(wait_for(c, offsetof(struct line, called), call + 1, wait, err));
-    return compare(c, what, call, err);
+    return meet(c, what, wait, err);
 }
 
 const uint8_t *sheaf__shm_data(const struct sheaf__channel *c, int rank)
@@ -347,39 +361,52 @@ static void copy_from_others(const struct sums *w, const struct round *r)
     }
 }
 
-sheaf_status sheaf__shm_reduce(struct sheaf__channel *c, struct sheaf__shm_sum *s,
-                               const struct sheaf__wait *wait, sheaf_error *err)
+/* What is copied in the first round is there when all have called. */
+static sheaf_status run_rounds(struct sums *w, size_t rounds, const struct sheaf__wait *wait,
+                               sheaf_error *err)
+{
+    for (size_t i = 0; i <= rounds; i++) {
+        struct round r;
+        if (i > 0 && i < rounds) {
+            r = round_at(w, i);
+            copy_to_others(w, &r);
+        }
+        if (i > 0) {
+            r = round_at(w, i - 1);
+            SHEAF__TRY(wait_for(w->c, offsetof(struct line, summed), r.number + 1, wait, err));
+            copy_from_others(w, &r);
+        }
+        if (i < rounds) {
+            r = round_at(w, i);
+            SHEAF__TRY(wait_for(w->c, offsetof(struct line, copied), r.number + 1, wait, err));
+            sum_own_part(w, &r);
+        }
+    }
+    return SHEAF_OK;
+}
+
+sheaf_status sheaf__shm_reduce(struct sheaf__channel *c, const struct sheaf__coll_what *what,
+                               struct sheaf__shm_sum *s, const struct sheaf__wait *wait,
+                               sheaf_error *err)
 {
     struct sums w = {
         .c = c,
         .s = s,
         .in_size = sheaf_dtype_size(s->sum.in),
         .out_size = sheaf_dtype_size(s->sum.out),
-        .start = c->core->shm_rounds,
     };
+    struct slot *slot;
+    SHEAF__TRY(begin_call(c, what, wait, &slot, err));
     /* In whole elements: a member's part must fit, however the rest is dealt. */
     w.at_once = c->team->shm->part / w.in_size * (size_t)c->team->size;
+    w.start = c->core->shm_rounds;
     size_t rounds = (s->count + w.at_once - 1) / w.at_once;
     c->core->shm_rounds += rounds;
     s->sum.arrays = s->arrays;
-    for (size_t i = 0; i <= rounds; i++) {
-        struct round r;
-        if (i < rounds) {
-            r = round_at(&w, i);
-            copy_to_others(&w, &r);
-        }
-        if (i > 0) {
-            r = round_at(&w, i - 1);
-            SHEAF__TRY(wait_for(c, offsetof(struct line, summed), r.number + 1, wait, err));
-            copy_from_others(&w, &r);
-        }
-        if (i < rounds) {
-            r = round_at(&w, i);
-            SHEAF__TRY(wait_for(c, offsetof(struct line, copied), r.number + 1, wait, err));
-            sum_own_part(&w, &r);
-        }
-    }
-    return SHEAF_OK;
+    struct round first = round_at(&w, 0);
+    copy_to_others(&w, &first);
+    SHEAF__TRY(meet(c, what, wait, err));
+    return run_rounds(&w, rounds, wait, err);
 }
 
 /* ---- making ---- */

@@ -6,8 +6,6 @@
 
 #include <string.h>
 
-/* Up to so many bytes travel with the call. */
-enum { SMALL_MOST = SHEAF__SHM_SMALL };
 /* All that a member has to send is one message. */
 static const struct sheaf__coll_place whole = {0};
 
@@ -76,7 +74,7 @@ static sheaf_status broadcast_over_members(struct sheaf__exchange *x, struct bro
                                            sheaf_error *err)
 {
     struct sheaf__team *team = x->core->team;
-    bool root = b->member == team->rank, small = b->bytes <= SMALL_MOST;
+    bool root = b->member == team->rank, small = b->bytes <= SHEAF__COLL_SMALL;
     const struct sheaf__part part = {b->data, b->bytes};
     sheaf_status status = sheaf__exchange_begin(x, &part, root && small, err);
     if (status == SHEAF_OK)
@@ -99,7 +97,7 @@ static sheaf_status broadcast_over_members(struct sheaf__exchange *x, struct bro
 static sheaf_status broadcast_shared(struct sheaf__channel *c, struct sheaf__exchange *x,
                                      struct broadcast *b, sheaf_error *err)
 {
-    bool root = b->member == c->team->rank, small = b->bytes <= SMALL_MOST;
+    bool root = b->member == c->team->rank, small = b->bytes <= SHEAF__COLL_SMALL;
     const struct sheaf__part part = {b->data, b->bytes};
     SHEAF__TRY(sheaf__shm_meet(c, &x->what, &part, root && small && b->bytes > 0, x->wait, err));
     if (!small)
@@ -172,7 +170,7 @@ static bool gather_is_small(const struct gather *g, int members)
 {
     for (int m = 0; m < members; m++)
         if (bytes_before(g, g->layout->replica[m + 1]) - bytes_before(g, g->layout->replica[m]) >
-            SMALL_MOST)
+            sheaf__coll_small(members))
             return false;
     return true;
 }

@@ -88,7 +88,7 @@ enum {
     SHEAF__CHANNEL_SAVE = 4,
     SHEAF__CHANNEL_VARIABLES = 5, /* first values */
     SHEAF__CHANNEL_USER = 8,      /* sheaf_team */
-    SHEAF__CHANNELS = 64
+    SHEAF__CHANNELS = 16
 };
 
 /* ---- calls; `local`: number among the channel's local replicas ---- */
