@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "ckpt/checkpoint.h"
 #include "ckpt/directory.h"
+#include "ckpt/sweep.h"
 #include "format/bundle.h"
 #include "tensor/frame.h"
 
@@ -73,6 +74,7 @@ static sheaf_status does_write(sheaf_checkpoint_manager *m, bool *writes, sheaf_
 static sheaf_status check_directory(sheaf_checkpoint_manager *m, sheaf_error *err)
 {
     SHEAF__TRY(sheaf__file_mkdir(m->directory, 0, err));
+    sheaf__sweep_leftovers(m->directory, m->name);
     char *path = sheaf__printf("%s.probe", m->prefix);
     if (!path)
         return no_memory(err);

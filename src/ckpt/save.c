@@ -10,6 +10,7 @@
 #include "base/str.h"
 #include "ckpt/plan.h"
 #include "ckpt/shard.h"
+#include "ckpt/sweep.h"
 #include "format/bundle.h"
 #include "tensor/device.h"
 #include "tensor/frame.h"
@@ -52,30 +53,13 @@ static const sheaf_sharding_callback *sharding_of(const struct saving *s)
     return options && options->sharding ? options->sharding : sheaf_shard_by_task();
 }
 
-/* Files that a save before this one left in its temporary directory, and the directory. Harmless if
- * they stay. */
-static void sweep(const char *directory)
-{
-    struct sheaf__strings names = {0};
-    if (sheaf__file_list(directory, &names, NULL) >= 0) {
-        for (size_t i = 0; i < names.count; i++) {
-            char *path = sheaf__path_join(directory, names.items[i]);
-            if (path)
-                (void)sheaf__file_unlink(path, NULL);
-            sheaf__free(path);
-        }
-        (void)sheaf__file_rmdir(directory, NULL);
-    }
-    sheaf__strings_clear(&names);
-}
-
 static sheaf_status make_temporary(struct saving *s, sheaf_error *err)
 {
     s->temporary = sheaf__printf("%s_temp", s->job->path);
     if (!s->temporary)
         return no_memory(err);
     if (sheaf__file_exists(s->temporary))
-        sweep(s->temporary);
+        sheaf__sweep_temporary(s->temporary);
     return sheaf__file_mkdir(s->temporary, 0, err);
 }
 
@@ -236,7 +220,7 @@ static sheaf_status write_checkpoint(struct saving *s, sheaf_error *err)
             sheaf__str_copy(err->file, sizeof(err->file), s->job->path);
     }
     if (s->temporary)
-        sweep(s->temporary);
+        sheaf__sweep_temporary(s->temporary);
     sheaf__ckpt_plan_free(&s->plan);
     sheaf__sidecar_free(&s->sidecar);
     sheaf__free(s->temporary);

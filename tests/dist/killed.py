@@ -61,10 +61,19 @@ def case_T16_stopped_worker(t):
     tasks["worker:1"].ends(1)
 
 
+def start_unlike(t, cluster, first, other):
+    """The main job with other arguments for worker 1, so that it cannot be through before it is killed."""
+    tasks = {f"ps:{i}": cluster.start("ps", i, *t.digits_argv()) for i in range(len(cluster.addresses["ps"]))}
+    for i, args in enumerate((first, other)):
+        tasks[f"worker:{i}"] = cluster.start("worker", i, *t.digits_argv(*args))
+    tasks["worker:0"].says("epoch 9 ")
+    return tasks
+
+
 def case_worker_of_ps(t):
     """The others go on; the ps says who is gone."""
     cluster = t.cluster(worker=2, ps=2)
-    tasks = training(t, cluster, "--epochs", "80")
+    tasks = start_unlike(t, cluster, ("--epochs", "300"), FOREVER)
     tasks["worker:1"].kill()
     since = time.monotonic()
     named_in_time(t, [tasks["ps:0"], tasks["ps:1"]], "worker:1", since)
@@ -78,7 +87,7 @@ def case_worker_of_ps(t):
 def case_chief_of_ps(t):
     """The other workers end their part; no last checkpoint comes, the newest is whole."""
     cluster = t.cluster(worker=2, ps=1)
-    tasks = training(t, cluster, "--epochs", "80", wait="epoch 9 ")
+    tasks = start_unlike(t, cluster, FOREVER, ("--epochs", "300"))
     tasks["worker:0"].kill()
     named_in_time(t, [tasks["ps:0"]], "worker:0", time.monotonic())
     code = tasks["worker:1"].ends(60)

@@ -3,9 +3,12 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/mem.h"
 #include "base/str.h"
 #include "base/thread.h"
 #include "ckpt/directory.h"
+
+#include <string.h>
 
 /* A directory of checkpoints: retention, resuming, following. */
 
@@ -24,6 +27,14 @@ static struct run start(const sheaf_manager_options *options)
     rig_ok(sheaf_checkpoint_manager_new(r.checkpoint, rig_path("run"), options, &r.manager, &err),
            &err);
     return r;
+}
+
+static void put_file(const char *folder, const char *name)
+{
+    sheaf_error err;
+    char *path = sheaf__path_join(rig_path(folder), name);
+    rig_ok(sheaf__file_replace(path, "x", 1, &err), &err);
+    sheaf__free(path);
 }
 
 static void end(struct run *r)
@@ -398,9 +409,39 @@ static void last_belongs_to_a_run(void **state)
     }
 }
 
+/* What saves that were killed left is taken away, nothing else. */
+static void test_leftovers(void **state)
+{
+    (void)state;
+    static const char *const gone[] = {".ckpt-12.sheaf.tmp-77-3", "checkpoint.tmp-1-2",
+                                       "ckpt-3.index.tmp-5-6", "ckpt.probe.tmp-5-7"};
+    static const char *const kept[] = {"notes.tmp-1-2", "ckpt-12_temporary", "ckpt-12.data",
+                                       "ckpt-1.tmp-x", ".ckpt-12.sheaf"};
+    sheaf_error err;
+    rig_ok(sheaf__file_mkdir(rig_path("run/ckpt-12_temp"), 0, &err), &err);
+    rig_ok(sheaf__file_replace(rig_path("run/ckpt-12_temp/part-00000"), "x", 1, &err), &err);
+    for (size_t i = 0; i < sizeof(gone) / sizeof(*gone); i++)
+        put_file("run", gone[i]);
+    for (size_t i = 0; i < sizeof(kept) / sizeof(*kept); i++)
+        put_file("run", kept[i]);
+    struct run r = start(NULL);
+    struct sheaf__strings left = {0};
+    rig_ok(sheaf__file_list(rig_path("run"), &left, &err), &err);
+    assert_int_equal(left.count, sizeof(kept) / sizeof(*kept));
+    for (size_t i = 0; i < left.count; i++) {
+        bool known = false;
+        for (size_t k = 0; k < sizeof(kept) / sizeof(*kept); k++)
+            known = known || strcmp(left.items[i], kept[k]) == 0;
+        assert_true(known);
+    }
+    sheaf__strings_clear(&left);
+    end(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        rig_test(test_leftovers),
         rig_test(max_to_keep),
         rig_test(keeps_all_and_foreign_files),
         rig_test(every_steps),
