@@ -66,6 +66,15 @@ class Task:
     def kill(self, number=signal.SIGKILL):
         os.kill(self.pid, number)
 
+    def kill_all(self):
+        """It and everything that it started."""
+        for pid in session_members(self.pid):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        self.process.wait()
+
     def running(self):
         return self.process.poll() is None
 
@@ -194,12 +203,7 @@ class Test:
                 stubborn.append(f"{task.name} still runs")
         left = [] if failed else stubborn or self.wait_for_nothing()
         for task in self.tasks:
-            for pid in session_members(task.pid):
-                try:
-                    os.kill(pid, signal.SIGKILL)
-                except ProcessLookupError:
-                    pass
-            task.process.wait()
+            task.kill_all()
         shown = "\n".join(t.show() for t in self.tasks) if left else ""
         shutil.rmtree(self.folder, ignore_errors=True)
         check(not left, "left behind: " + "; ".join(left), shown)
