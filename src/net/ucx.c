@@ -55,6 +55,7 @@ struct arrival {
 struct sheaf__ucx {
     struct sheaf__lane lane;
     const struct sheaf__ucx_api *api;
+    bool local;
     ucp_worker_h worker;
     ucp_ep_h ep;
     size_t header_most;
@@ -600,7 +601,26 @@ static bool idle(struct sheaf__lane *lane)
     return empty;
 }
 
-/* The worker goes; what it was about to send or receive is given up. */
+/* Ends an endpoint that notices lost peers: without that UCX would end the program. False: it does not end in time. */
+static bool close_endpoint(struct sheaf__ucx *u)
+{
+    const ucp_request_param_t param = {.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
+                                       .flags = UCP_EP_CLOSE_FLAG_FORCE};
+    int64_t deadline = sheaf__clock_after(SETTLE_MS * SHEAF__MS);
+    ucs_status_ptr_t request = u->ep ? u->api->ucp_ep_close_nbx(u->ep, &param) : NULL;
+    if (!request || UCS_PTR_IS_ERR(request))
+        return !request;
+    ucs_status_t status = UCS_INPROGRESS;
+    while (status == UCS_INPROGRESS && sheaf__clock_left(deadline) > 0) {
+        u->api->ucp_worker_progress(u->worker);
+        status = u->api->ucp_request_check_status(request);
+    }
+    u->api->ucp_request_free(request);
+    return status != UCS_INPROGRESS;
+}
+
+/* The worker goes; what it was about to send or receive is given up. One that cannot go is left alone for ever, which keeps
+ * it from our memory as well. */
 static void stop(struct sheaf__lane *lane)
 {
     struct sheaf__ucx *u = of(lane);
@@ -608,7 +628,8 @@ static void stop(struct sheaf__lane *lane)
     sheaf__mutex_lock(&u->lock);
     if (!u->stopped) {
         u->stopped = true;
-        u->api->ucp_worker_destroy(u->worker);
+        if (u->local || close_endpoint(u))
+            u->api->ucp_worker_destroy(u->worker);
     }
     while ((node = sheaf__list_pop(&u->sending)))
         sheaf__list_append(&u->ended, node);
@@ -712,6 +733,7 @@ sheaf_status sheaf__ucx_open(bool local, struct sheaf__ucx **ucx, uint8_t *addre
         return sheaf__no_memory(err, "a connection");
     u->lane = (struct sheaf__lane){.ops = &ucx_ops, .name = "ucx", .fd = -1};
     u->stopped = true; /* there is no worker */
+    u->local = local;
     sheaf__list_init(&u->sending);
     sheaf__list_init(&u->ended);
     sheaf__list_init(&u->arrivals);
@@ -733,9 +755,11 @@ sheaf_status sheaf__ucx_connect(struct sheaf__ucx *u, const uint8_t *address, si
                                 sheaf_error *err)
 {
     struct sheaf__ucx_descriptors before;
+    /* Between machines UCX notices lost peers; on one it has no shared memory if it is asked to. */
     const ucp_ep_params_t params = {
-        .field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS,
+        .field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE,
         .address = (const ucp_address_t *)address,
+        .err_mode = u->local ? UCP_ERR_HANDLING_MODE_NONE : UCP_ERR_HANDLING_MODE_PEER,
     };
     (void)size;
     sheaf__ucx_note_descriptors(&before);

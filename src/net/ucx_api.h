@@ -22,6 +22,8 @@
     X(ucp_worker_arm)                 \
     X(ucp_worker_progress)            \
     X(ucp_worker_set_am_recv_handler) \
+    X(ucp_ep_close_nbx)               \
+    X(ucp_request_check_status)       \
     X(ucp_ep_create)                  \
     X(ucp_am_send_nbx)                \
     X(ucp_am_recv_data_nbx)           \
