@@ -20,11 +20,13 @@ static struct {
 } o = {.data = "examples/data", .out = "run", .optimizer = "adam", .epochs = 30, .seed = 1};
 
 static const char usage[] =
-    "usage: digits [--data DIR] [--out DIR] [--strategy one|mirrored|multiworker|ps] [--replicas N]\n"
+    "usage: digits [--data DIR] [--out DIR] [--strategy one|mirrored|multiworker|ps] [--replicas "
+    "N]\n"
     "              [--epochs N] [--seed N] [--optimizer sgd|momentum|adam] [--learning-rate X]\n"
     "              [--json] [--predict]\n"
     "  --data DIR         TFRecords of the digits (examples/data)\n"
-    "  --out DIR          checkpoints and TensorBoard events; continues from the newest one there (run)\n"
+    "  --out DIR          checkpoints and TensorBoard events; continues from the newest one there "
+    "(run)\n"
     "  --strategy NAME    default: what the cluster says\n"
     "  --learning-rate X  default: what suits the optimizer\n"
     "  --replicas N       split this machine into N logical devices, a replica each\n"
@@ -34,22 +36,41 @@ static const char usage[] =
 static void parse_options(int argc, char **argv)
 {
     static const struct option options[] = {
-        {"data", 1, NULL, 'd'},      {"out", 1, NULL, 'o'},           {"strategy", 1, NULL, 's'},
-        {"replicas", 1, NULL, 'r'},  {"epochs", 1, NULL, 'e'},        {"seed", 1, NULL, 'x'},
-        {"optimizer", 1, NULL, 'p'}, {"learning-rate", 1, NULL, 'l'}, {"json", 0, &o.json, 1},
-        {"predict", 0, &o.predict, 1}, {"help", 0, NULL, 'h'},        {0}};
+        {"data", 1, NULL, 'd'},        {"out", 1, NULL, 'o'},           {"strategy", 1, NULL, 's'},
+        {"replicas", 1, NULL, 'r'},    {"epochs", 1, NULL, 'e'},        {"seed", 1, NULL, 'x'},
+        {"optimizer", 1, NULL, 'p'},   {"learning-rate", 1, NULL, 'l'}, {"json", 0, &o.json, 1},
+        {"predict", 0, &o.predict, 1}, {"help", 0, NULL, 'h'},          {0}};
     for (int c; (c = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
         switch (c) {
-        case 0: break;
-        case 'd': o.data = optarg; break;
-        case 'o': o.out = optarg; break;
-        case 's': o.strategy = optarg; break;
-        case 'r': o.replicas = atoi(optarg); break;
-        case 'e': o.epochs = atoi(optarg); break;
-        case 'x': o.seed = strtoll(optarg, NULL, 10); break;
-        case 'p': o.optimizer = optarg; break;
-        case 'l': o.learning_rate = atof(optarg); break;
-        default: fputs(usage, c == 'h' ? stdout : stderr); exit(c == 'h' ? 0 : 2);
+        case 0:
+            break;
+        case 'd':
+            o.data = optarg;
+            break;
+        case 'o':
+            o.out = optarg;
+            break;
+        case 's':
+            o.strategy = optarg;
+            break;
+        case 'r':
+            o.replicas = atoi(optarg);
+            break;
+        case 'e':
+            o.epochs = atoi(optarg);
+            break;
+        case 'x':
+            o.seed = strtoll(optarg, NULL, 10);
+            break;
+        case 'p':
+            o.optimizer = optarg;
+            break;
+        case 'l':
+            o.learning_rate = atof(optarg);
+            break;
+        default:
+            fputs(usage, c == 'h' ? stdout : stderr);
+            exit(c == 'h' ? 0 : 2);
         }
     }
     const bool adam = strcmp(o.optimizer, "adam") == 0;
@@ -83,7 +104,8 @@ __attribute__((format(printf, 1, 2))) static void show(const char *format, ...)
     fflush(stdout);
 }
 
-static void summary(int64_t steps, double rate, double loss, const char *checkpoint, double accuracy)
+static void summary(int64_t steps, double rate, double loss, const char *checkpoint,
+                    double accuracy)
 {
     if (o.json)
         printf("{\"steps\": %lld, \"examples_per_second\": %.1f, \"loss\": %.6f, "
