@@ -29,16 +29,24 @@ struct sheaf__inflate {
     /* Bytes that ISA-L had taken in when a member ended, which belong to the next one. */
     uint8_t carry[8];
     size_t carry_size;
-    /* zlib's header is read here: ISA-L misses a preset dictionary when the header comes in pieces. */
-    uint8_t header[2];
+    /* Headers are read here: when one comes in pieces, ISA-L 2.30 misses zlib's preset dictionary and
+     * forgets gzip's flags. */
+    uint8_t header[10];
     size_t header_size;
+    int part;           /* of gzip's optional parts, the one that is being read */
+    uint32_t part_read; /* bytes of it that were read */
 };
+
+/* gzip's optional parts in their order (RFC 1952, 2.3.1). */
+enum { GZIP_EXTRA_SIZE, GZIP_EXTRA, GZIP_NAME, GZIP_COMMENT, GZIP_CRC, GZIP_PARTS };
 
 static void start_member(struct sheaf__inflate *z)
 {
     isal_inflate_init(&z->state);
-    z->state.crc_flag = z->kind == SHEAF__ZIP_GZIP ? ISAL_GZIP : ISAL_ZLIB_NO_HDR_VER;
+    z->state.crc_flag = z->kind == SHEAF__ZIP_GZIP ? ISAL_GZIP_NO_HDR_VER : ISAL_ZLIB_NO_HDR_VER;
     z->header_size = 0;
+    z->part = 0;
+    z->part_read = 0;
     z->between = true;
 }
 
@@ -128,6 +136,71 @@ static int read_zlib_header(struct sheaf__inflate *z, struct sheaf__zip_io *io)
     return z->header[1] & 32 ? ISAL_NEED_DICT : ISAL_DECOMP_OK;
 }
 
+static bool has_input(const struct sheaf__inflate *z, const struct sheaf__zip_io *io)
+{
+    return z->carry_size + io->in_size > 0;
+}
+
+/* The ten bytes that every gzip member begins with. */
+static int read_gzip_start(struct sheaf__inflate *z, struct sheaf__zip_io *io)
+{
+    static const uint8_t begin[] = {0x1f, 0x8b, 8};
+    while (z->header_size < 10) {
+        if (!has_input(z, io))
+            return ISAL_END_INPUT;
+        const size_t i = z->header_size++;
+        z->header[i] = next_byte(z, io);
+        if (i < sizeof(begin) && z->header[i] != begin[i])
+            return i == 2 ? ISAL_UNSUPPORTED_METHOD : ISAL_INVALID_WRAPPER;
+    }
+    return z->header[3] & 0xe0 ? ISAL_INVALID_WRAPPER : ISAL_DECOMP_OK;
+}
+
+/* Bytes of an optional part that has a size; 0 for texts, which end with a zero. */
+static uint32_t part_size(const struct sheaf__inflate *z)
+{
+    if (z->part == GZIP_EXTRA)
+        return z->header[8] | (uint32_t)z->header[9] << 8;
+    return z->part == GZIP_EXTRA_SIZE || z->part == GZIP_CRC ? 2 : 0;
+}
+
+static bool has_part(const struct sheaf__inflate *z)
+{
+    static const uint8_t flags[GZIP_PARTS] = {4, 4, 8, 16, 2};
+    return z->header[3] & flags[z->part] && (z->part != GZIP_EXTRA || part_size(z) > 0);
+}
+
+/* What may follow them; the size of the extra part is kept in the last two bytes of the header. */
+static int read_gzip_header(struct sheaf__inflate *z, struct sheaf__zip_io *io)
+{
+    int code = read_gzip_start(z, io);
+    while (code == ISAL_DECOMP_OK && z->part < GZIP_PARTS) {
+        if (!has_part(z)) {
+            z->part++;
+            continue;
+        }
+        if (!has_input(z, io))
+            return ISAL_END_INPUT;
+        const uint8_t byte = next_byte(z, io);
+        if (z->part == GZIP_EXTRA_SIZE)
+            z->header[8 + z->part_read] = byte;
+        z->part_read++;
+        const bool text = z->part == GZIP_NAME || z->part == GZIP_COMMENT;
+        if (text ? byte == 0 : z->part_read == part_size(z)) {
+            z->part_read = 0;
+            z->part++;
+        }
+    }
+    return code;
+}
+
+/* True while the header of the member is not complete. */
+static bool in_header(const struct sheaf__inflate *z)
+{
+    return z->kind == SHEAF__ZIP_ZLIB ? z->header_size < 2
+                                      : z->header_size < 10 || z->part < GZIP_PARTS;
+}
+
 /* One call of ISA-L: the carried bytes first, then the caller's window. */
 static int step(struct sheaf__inflate *z, struct sheaf__zip_io *io)
 {
@@ -167,8 +240,8 @@ sheaf_status sheaf__inflate_next(struct sheaf__inflate *z, struct sheaf__zip_io 
             return SHEAF_END;
         z->between = false;
         int code = ISAL_DECOMP_OK;
-        if (z->kind == SHEAF__ZIP_ZLIB && z->header_size < 2)
-            code = read_zlib_header(z, io);
+        if (in_header(z))
+            code = z->kind == SHEAF__ZIP_ZLIB ? read_zlib_header(z, io) : read_gzip_header(z, io);
         if (code == ISAL_DECOMP_OK)
             code = step(z, io);
         if (code != ISAL_DECOMP_OK && code != ISAL_END_INPUT)

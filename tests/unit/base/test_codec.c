@@ -212,14 +212,21 @@ static void reads_what_others_wrote(void **state)
                                  0x00, 0x3b, 0x7c, 0x8a, 0xdf, 0x12, 0x00, 0x00, 0x00};
     static const uint8_t zl[] = {0x78, 0xda, 0xcb, 0x48, 0xcd, 0xc9, 0xc9, 0x57, 0xc8,
                                  0x40, 0x90, 0x5c, 0x00, 0x40, 0xb5, 0x06, 0x87};
-    const uint8_t *data[] = {gz, zl};
-    size_t sizes[] = {sizeof(gz), sizeof(zl)};
-    for (int kind = 0; kind < 2; kind++) {
+    /* every optional part of the header: extra, name, comment, checksum */
+    static const uint8_t full[] = {0x1f, 0x8b, 0x08, 0x1e, 0x00, 0x00, 0x00, 0x00, 0x02, 0x03, 0x03,
+                                   0x00, 0x61, 0x62, 0x63, 0x6e, 0x00, 0x63, 0x63, 0x00, 0xa3, 0x8b,
+                                   0xcb, 0x48, 0xcd, 0xc9, 0xc9, 0x57, 0xc8, 0x40, 0x90, 0x5c, 0x00,
+                                   0x3b, 0x7c, 0x8a, 0xdf, 0x12, 0x00, 0x00, 0x00};
+    const uint8_t *data[] = {gz, zl, full, full};
+    const size_t sizes[] = {sizeof(gz), sizeof(zl), sizeof(full), sizeof(full)};
+    static const size_t steps[] = {1, 1, 1, 64};
+    for (int i = 0; i < 4; i++) {
         struct sheaf__buf back = {0};
         struct sheaf__inflate *z = NULL;
         sheaf_error err = {0};
-        rig_ok(sheaf__inflate_new((enum sheaf__zip)kind, &z, &err), &err);
-        assert_int_equal(expand(z, data[kind], sizes[kind], (struct steps){1, 64}, &back, &err),
+        const enum sheaf__zip kind = i == 1 ? SHEAF__ZIP_ZLIB : SHEAF__ZIP_GZIP;
+        rig_ok(sheaf__inflate_new(kind, &z, &err), &err);
+        assert_int_equal(expand(z, data[i], sizes[i], (struct steps){steps[i], 64}, &back, &err),
                          SHEAF_END);
         assert_int_equal(back.size, 18);
         assert_memory_equal(back.data, "hello hello hello\n", 18);
