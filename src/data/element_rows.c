@@ -57,8 +57,7 @@ static bool is_mine(const sheaf_element *e)
     bool mine = sheaf__object_unique(e);
     for (size_t i = 0; mine && i < e->count; i++) {
         const sheaf_tensor *t = e->items[i].tensor;
-        mine = sheaf__object_unique(t) &&
-               atomic_load_explicit(&t->id, memory_order_relaxed) == 0;
+        mine = sheaf__object_unique(t) && atomic_load_explicit(&t->id, memory_order_relaxed) == 0;
     }
     return mine;
 }
