@@ -11,6 +11,8 @@
 
 #include <string.h>
 
+#define DRIVE_MOST (10 * SHEAF__MS)
+
 /* ---- hubs ---- */
 
 sheaf_status sheaf__hub_new(struct sheaf__hub **hub, sheaf_error *err)
@@ -166,8 +168,8 @@ static void run_timers(struct sheaf__net *net)
 
 /* ---- the keeper ---- */
 
-/* The keeper takes the drive. A waiter who drives the sockets, too, is not asked to leave: the
- * keeper was woken by what that one is reading. */
+/* The keeper takes the drive. A waiter who drives the sockets, too, is not asked to leave: the keeper was woken by what
+ * that one is reading. */
 static void keeper_enter(struct sheaf__net *net)
 {
     if (atomic_load(&net->drives_sockets) && sheaf__clock_now() < atomic_load(&net->next_timer)) {
@@ -214,6 +216,23 @@ static void keep(void *user)
     }
 }
 
+/* Signs of life come from a thread of their own, which needs no drive: whatever a driver, the keeper included, is at in a
+ * handler, the others hear that this task lives. */
+static void beat(void *user)
+{
+    struct sheaf__net *net = user;
+    struct sheaf__list_node *node;
+    sheaf__mutex_lock(&net->lock);
+    while (!atomic_load(&net->stop)) {
+        for (node = sheaf__list_first(&net->peers); node;
+             node = sheaf__list_next(&net->peers, node))
+            sheaf__peer_beat(SHEAF__CONTAINER(node, struct sheaf__peer, node));
+        sheaf__cond_wait_until(&net->stopped, &net->lock, sheaf__clock_after(net->heartbeat / 2),
+                               SHEAF__NO_TOKEN, NULL);
+    }
+    sheaf__mutex_unlock(&net->lock);
+}
+
 void sheaf__net_kick(struct sheaf__net *net)
 {
     if (!sheaf__drive_is_mine(net))
@@ -222,10 +241,13 @@ void sheaf__net_kick(struct sheaf__net *net)
 
 /* ---- waiting ---- */
 
-/* As the driver, until ready or quiet for `spin_ns`. */
+/* As the driver, until ready or quiet for as long as it pays to spin. However much comes, the waiter looks at its deadline
+ * and token now and then. */
 static void drive_until(struct sheaf__net *net, bool (*ready)(void *user), void *user)
 {
-    enum { LAST_ROUNDS = 4 };
+    enum { LAST_ROUNDS = 4, LOOK_AT_CLOCK = 64 };
+    int64_t end = sheaf__clock_after(DRIVE_MOST);
+    unsigned rounds = 0;
     int64_t patience = sheaf__patience_spin(&net->waiters, net->spin);
     struct sheaf__spin spin = sheaf__spin_for(patience);
     bool sockets = net->sockets_with_data > 0;
@@ -235,6 +257,8 @@ static void drive_until(struct sheaf__net *net, bool (*ready)(void *user), void 
     do {
         if (round_once(net, sockets))
             spin = sheaf__spin_for(patience);
+        if (++rounds % LOOK_AT_CLOCK == 0 && sheaf__clock_left(end) == 0)
+            break;
     } while (!ready(user) && sheaf__spin_again(&spin) && atomic_load(&net->gate_waiters) == 0);
     atomic_store(&net->drives_sockets, false);
     if (!net->keeper_sleeps)
@@ -467,7 +491,20 @@ sheaf_status sheaf__net_start(struct sheaf__net *net, sheaf_error *err)
         }
     }
     net->started = true;
+    SHEAF__TRY(sheaf__thread_start("sheaf-beat", beat, net, NULL, &net->beater, err));
     return sheaf__thread_start("sheaf-net", keep, net, NULL, &net->keeper, err);
+}
+
+/* Ends both threads. */
+static void stop_threads(struct sheaf__net *net)
+{
+    sheaf__mutex_lock(&net->lock);
+    atomic_store(&net->stop, true);
+    sheaf__cond_signal(&net->stopped);
+    sheaf__mutex_unlock(&net->lock);
+    sheaf__poller_kick(net->poller);
+    sheaf__thread_join(net->beater, SHEAF__NO_DEADLINE, NULL);
+    sheaf__thread_join(net->keeper, SHEAF__NO_DEADLINE, NULL);
 }
 
 /* All that was sent has left, and who got our goodbye has closed. */
@@ -512,13 +549,9 @@ void sheaf__net_free(struct sheaf__net *net, int64_t deadline)
     sheaf__mutex_lock(&net->lock);
     net->closing = true;
     sheaf__mutex_unlock(&net->lock);
-    if (net->keeper) {
-        if (deadline >= 0)
-            say_goodbye(net, deadline);
-        atomic_store(&net->stop, true);
-        sheaf__poller_kick(net->poller);
-        sheaf__thread_join(net->keeper, SHEAF__NO_DEADLINE, NULL);
-    }
+    if (net->keeper && deadline >= 0)
+        say_goodbye(net, deadline);
+    stop_threads(net);
     sheaf__error(&cause, SHEAF_ERR_UNAVAILABLE, "this task has closed its connections");
     drive_enter(net);
     sheaf__accept_close(net);

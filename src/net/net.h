@@ -11,7 +11,8 @@
  * bytes travel through shared memory, else through the connection itself (or UCX, if asked).
  *
  * Progress: a thread that waits drives the network itself for SHEAF_SPIN_US and sleeps then; the
- * net's keeper thread drives whenever nobody else does, sends signs of life and notices silence.
+ * net's keeper thread drives whenever nobody else does and notices silence; another sends signs of
+ * life.
  * Handlers and event functions run on whichever thread drives, one at a time, without any lock of
  * the net held: they may start sends and calls but must be short and must not wait. */
 

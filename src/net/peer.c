@@ -427,20 +427,23 @@ void sheaf__peer_cut(struct sheaf__peer *peer, const sheaf_error *cause)
 
 /* ---- signs of life ---- */
 
+void sheaf__peer_beat(struct sheaf__peer *peer)
+{
+    if (atomic_exchange_explicit(&peer->spoke, false, memory_order_relaxed))
+        return;
+    struct sheaf__message beat = {.frame.type = SHEAF__FRAME_BEAT};
+    peer->ctl->ops->post(peer->ctl, &beat, NULL);
+}
+
 void sheaf__peer_timers(struct sheaf__peer *peer, int64_t now, bool stalled)
 {
     sheaf_error cause;
     if (peer->heard || stalled)
         peer->last_heard = now;
     peer->heard = false;
-    if (now - peer->last_heard > peer->net->silence) {
-        sheaf__error(&cause, SHEAF_ERR_UNAVAILABLE, "nothing was heard from it for %.1f s",
-                     (double)(now - peer->last_heard) / (double)SHEAF__S);
-        sheaf__peer_lose(peer, &cause, false);
+    if (now - peer->last_heard <= peer->net->silence)
         return;
-    }
-    if (atomic_exchange_explicit(&peer->spoke, false, memory_order_relaxed))
-        return;
-    struct sheaf__message beat = {.frame.type = SHEAF__FRAME_BEAT};
-    peer->ctl->ops->post(peer->ctl, &beat, NULL);
+    sheaf__error(&cause, SHEAF_ERR_UNAVAILABLE, "nothing was heard from it for %.1f s",
+                 (double)(now - peer->last_heard) / (double)SHEAF__S);
+    sheaf__peer_lose(peer, &cause, false);
 }

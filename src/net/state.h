@@ -99,7 +99,7 @@ struct sheaf__net {
     struct sheaf__secret secret;
     struct sheaf__hub *hub;
     struct sheaf__poller *poller;
-    struct sheaf__thread *keeper;
+    struct sheaf__thread *keeper, *beater;
     struct sheaf__token *token;
     int64_t heartbeat, silence, spin;
     struct sheaf__patience waiters, keeping;
@@ -125,6 +125,7 @@ struct sheaf__net {
 
     struct sheaf__mutex lock; /* guards what follows */
     struct sheaf__cond changed;
+    struct sheaf__cond stopped; /* for the beater */
     int sleepers;
     uint64_t changes;
     struct sheaf__list peers; /* alive */
@@ -187,6 +188,7 @@ void sheaf__conn_drop(struct sheaf__conn *conn);
 sheaf_status sheaf__peer_establish(struct sheaf__conn *conn, sheaf_error *err);
 bool sheaf__peer_progress(struct sheaf__peer *peer);
 void sheaf__peer_timers(struct sheaf__peer *peer, int64_t now, bool stalled);
+void sheaf__peer_beat(struct sheaf__peer *peer); /* any thread */
 void sheaf__peer_lose(struct sheaf__peer *peer, const sheaf_error *cause, bool left);
 bool sheaf__peer_arm(struct sheaf__peer *peer);
 void sheaf__peer_disarm(struct sheaf__peer *peer);

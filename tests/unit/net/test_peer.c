@@ -505,6 +505,43 @@ static void test_comes_up_later(void **state)
     nets_end(&n);
 }
 
+/* A handler that takes longer than the others wait for a sign of life: it is not lost, and nor are they. */
+static void dawdle(struct sheaf__call *call, void *user)
+{
+    (void)user;
+    sheaf__wait_sleep(sheaf__clock_deadline(1.5), NULL, NULL);
+    sheaf__call_reply(call, NULL);
+}
+
+static void test_long_handler(void **state)
+{
+    (void)state;
+    for (int way = 0; way < UCX; way++) {
+        struct nets n;
+        sheaf_error err = {0};
+        const struct sheaf__service service = {.kind = SHEAF__CALL_TEST, .serve = dawdle};
+        struct log logs[2] = {0};
+        struct sheaf__net_events events[2];
+        nets_context(&n, (enum way)way);
+        for (int i = 0; i < 2; i++) {
+            nets_make(&n, i, 200 * SHEAF__MS);
+            events[i] = (struct sheaf__net_events){.down = on_down, .user = &logs[i]};
+            sheaf__net_listen(n.net[i], &events[i]);
+            rig_ok(sheaf__net_serve(n.net[i], &service, &err), &err);
+            nets_start(&n, i);
+        }
+        struct sheaf__peer *peer = nets_connect(&n, 0, 1);
+        struct sheaf__request r = {.kind = SHEAF__CALL_TEST};
+        struct sheaf__wait wait = nets_wait(20);
+        rig_ok(sheaf__call(peer, &r, &wait, &err), &err);
+        assert_int_equal(logs[0].down + logs[1].down, 0);
+        sheaf__peer_unref(peer);
+        for (int i = 0; i < 2; i++)
+            sheaf__net_unlisten(n.net[i], &events[i]);
+        nets_end(&n);
+    }
+}
+
 /* ---- secrets ---- */
 
 static void test_secret_of_the_user(void **state)
@@ -570,13 +607,13 @@ static void test_secret_of_a_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        rig_test(test_wrong_secret_T65), rig_test(test_other_run_table_or_task_T15_T65),
-        rig_test(test_garbage_T65),      rig_test(test_listens_on_its_address_alone),
-        rig_test(test_port_in_use_T10),  rig_test(test_again_on_the_same_port_T11),
-        rig_test(test_names_T13),        rig_test(test_goodbye),
-        rig_test(test_new_incarnation),  rig_test(test_both_dial),
-        rig_test(test_comes_up_later),   rig_test(test_secret_of_the_user),
-        rig_test(test_secret_of_a_file),
+        rig_test(test_wrong_secret_T65),   rig_test(test_other_run_table_or_task_T15_T65),
+        rig_test(test_garbage_T65),        rig_test(test_listens_on_its_address_alone),
+        rig_test(test_port_in_use_T10),    rig_test(test_again_on_the_same_port_T11),
+        rig_test(test_names_T13),          rig_test(test_goodbye),
+        rig_test(test_new_incarnation),    rig_test(test_both_dial),
+        rig_test(test_comes_up_later),     rig_test(test_long_handler),
+        rig_test(test_secret_of_the_user), rig_test(test_secret_of_a_file),
     };
     return rig_run(tests);
 }
