@@ -175,7 +175,7 @@ static sheaf_status count_steps(struct bound *b, sheaf_optimizer *o, sheaf_strat
 {
     b->iteration = (struct number){{&number_class, &b->iteration}, o, s->group};
     b->learning_rate = (struct number){{&number_class, &b->learning_rate}, o, s->group};
-    if (!s->cls->update)
+    if (!s->remote)
         return SHEAF_OK;
     sheaf_variable_request request = {
         .name = "iteration",

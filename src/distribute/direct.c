@@ -13,7 +13,7 @@
 bool sheaf__direct_possible(const sheaf_replica *r, const sheaf_optimizer *o)
 {
     const sheaf_strategy *s = sheaf_replica_strategy(r);
-    return !s->sync && !s->cls->update && o->clip == SHEAF__CLIP_NONE;
+    return !s->sync && !s->remote && o->clip == SHEAF__CLIP_NONE;
 }
 
 /* Slots are changed in place, so that a step that failed half-way would leave them ahead of the value: only rules

@@ -297,8 +297,8 @@ static sheaf_status apply(const struct reducer *u, sheaf_optimizer *o, struct sh
     sheaf_replica *r = u->replica;
     SHEAF__TRY(clip(o, all, count, err));
     sheaf_strategy *s = sheaf_replica_strategy(r);
-    return s->cls->update ? s->cls->update(r, o, all, count, err)
-                          : sheaf__update_local(r, o, u->step, all, count, err);
+    return s->remote ? s->cls->update(r, o, all, count, err)
+                     : sheaf__update_local(r, o, u->step, all, count, err);
 }
 
 static struct reducer make_reducer(sheaf_replica *r, const sheaf_optimizer *o)

@@ -40,7 +40,7 @@ struct sheaf__strategy_class {
     sheaf_status (*step_end)(sheaf_strategy *s, sheaf_status step, sheaf_error *err);
 
     /* Updates variables with gradients that are summed over all replicas; on every replica
-     * (minimize.h). NULL: each replica applies them to its own copies. */
+     * (minimize.h), where the strategy is remote; else each replica applies them to its own copies. */
     sheaf_status (*update)(sheaf_replica *r, sheaf_optimizer *o, const struct sheaf__gradient *all,
                            size_t count, sheaf_error *err);
 };
@@ -61,6 +61,7 @@ struct sheaf_strategy {
     bool partial_batches; /* 0.7: "get next as optional" */
     bool rebatches;       /* 0.7 */
     bool reproducible;
+    bool remote;         /* its variables live in other tasks: the class updates them */
     int64_t deadline_ns; /* for a peer to appear or answer */
 
     struct sheaf__sync

@@ -67,6 +67,7 @@ static sheaf_status connect(sheaf_strategy *s, sheaf_error *err)
     SHEAF__TRY(sheaf__ps_client_new(s->cluster, s->deadline_ns, &client, err));
     s->state = client;
     s->group = &client->group;
+    s->remote = true;
     s->is_chief = sheaf_cluster_is_chief(s->cluster);
     s->pipelines = sheaf_cluster_workers(s->cluster);
     s->pipeline = sheaf_cluster_worker_id(s->cluster);

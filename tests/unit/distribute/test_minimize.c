@@ -46,6 +46,21 @@ static void compare(const char *optimizer)
     }
 }
 
+/* R6.2: parameter servers without a cluster are this process */
+static void test_local_parameter_server(void **state)
+{
+    (void)state;
+    sheaf_error err = {0};
+    struct training one, local;
+    rig_ok(sheaf_devices_configure(2, &err), &err);
+    train_on(1, "adam", &one);
+    sheaf_strategy *s = strategy("ps");
+    assert_int_equal(sheaf_strategy_num_replicas(s), 2);
+    rig_ok(train(s, "adam", &local, &err), &err);
+    sheaf_strategy_free(s);
+    expect_close(&one, &local);
+}
+
 static void test_sgd_over_replicas(void **state)
 {
     (void)state;
@@ -164,9 +179,13 @@ static void test_minimize_alone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        rig_test(test_sgd_over_replicas),          rig_test(test_momentum_over_replicas),
-        rig_test(test_adam_over_replicas),         rig_test(test_R4_53_rows),
-        rig_test(test_S183_rows_of_an_empty_part), rig_test(test_minimize_alone),
+        rig_test(test_local_parameter_server),
+        rig_test(test_sgd_over_replicas),
+        rig_test(test_momentum_over_replicas),
+        rig_test(test_adam_over_replicas),
+        rig_test(test_R4_53_rows),
+        rig_test(test_S183_rows_of_an_empty_part),
+        rig_test(test_minimize_alone),
     };
     return rig_run(tests);
 }
