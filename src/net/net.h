@@ -12,9 +12,9 @@
  *
  * Progress: a thread that waits drives the network itself for SHEAF_SPIN_US and sleeps then; the
  * net's keeper thread drives whenever nobody else does and notices silence; another sends signs of
- * life.
- * Handlers and event functions run on whichever thread drives, one at a time, without any lock of
- * the net held: they may start sends and calls but must be short and must not wait. */
+ * life. Handlers and event functions run on whichever thread drives, one at a time, without any
+ * lock of the net held: they may start sends and calls but must be short and must not wait. Who
+ * waits in the net must hold no lock that a handler takes. */
 
 #include "base/digest.h"
 #include "base/wait.h"
