@@ -205,11 +205,13 @@ static sheaf_status wait_for(const struct sheaf__channel *c, size_t counter, uin
     struct until u = {.c = c, .counter = counter, .value = value};
     if (reached(&u))
         return SHEAF_OK;
-    struct sheaf__spin spin = sheaf__spin_for(sheaf__patience_spin(&c->core->patience, c->spin));
+    int64_t patience = sheaf__patience_spin(&c->core->patience, c->spin);
+    struct sheaf__spin spin = sheaf__spin_for(patience);
     bool there = false;
     while (!there && sheaf__spin_again(&spin))
         there = reached(&u);
-    sheaf__patience_learn(&c->core->patience, there);
+    if (patience > 0)
+        sheaf__patience_learn(&c->core->patience, there);
     return there ? SHEAF_OK : sleep_until(&u, wait, err);
 }
 

@@ -243,12 +243,12 @@ void sheaf__net_kick(struct sheaf__net *net)
 
 /* As the driver, until ready or quiet for as long as it pays to spin. However much comes, the waiter looks at its deadline
  * and token now and then. */
-static void drive_until(struct sheaf__net *net, bool (*ready)(void *user), void *user)
+static void drive_until(struct sheaf__net *net, int64_t patience, bool (*ready)(void *user),
+                        void *user)
 {
     enum { LAST_ROUNDS = 4, LOOK_AT_CLOCK = 64 };
     int64_t end = sheaf__clock_after(DRIVE_MOST);
     unsigned rounds = 0;
-    int64_t patience = sheaf__patience_spin(&net->waiters, net->spin);
     struct sheaf__spin spin = sheaf__spin_for(patience);
     bool sockets = net->sockets_with_data > 0;
     if (net->keeper_sleeps)
@@ -274,18 +274,20 @@ static void drive_until(struct sheaf__net *net, bool (*ready)(void *user), void 
 
 void sheaf__net_spin(struct sheaf__net *net, bool (*ready)(void *user), void *user)
 {
-    struct sheaf__spin spin = sheaf__spin_for(sheaf__patience_spin(&net->waiters, net->spin));
     if (ready(user))
         return;
+    int64_t patience = sheaf__patience_spin(&net->waiters, net->spin);
+    struct sheaf__spin spin = sheaf__spin_for(patience);
     bool there = false;
     do {
         if (drive_try(net)) {
-            drive_until(net, ready, user);
+            drive_until(net, patience, ready, user);
             drive_leave(net);
         }
         there = ready(user);
     } while (!there && sheaf__spin_again(&spin));
-    sheaf__patience_learn(&net->waiters, there);
+    if (patience > 0)
+        sheaf__patience_learn(&net->waiters, there);
 }
 
 static bool at_once(void *user)
@@ -298,7 +300,7 @@ void sheaf__net_poll(struct sheaf__net *net)
 {
     if (!drive_try(net))
         return;
-    drive_until(net, at_once, NULL);
+    drive_until(net, 0, at_once, NULL);
     drive_leave(net);
 }
 
