@@ -31,6 +31,7 @@ void sheaf__conn_free(struct sheaf__conn *conn)
     sheaf__stream_free(conn->stream);
     sheaf__segment_close(&conn->segment);
     sheaf__ucx_close(conn->ucx);
+    sheaf__socket_close(conn->bell);
     sheaf__handshake_clear(&conn->handshake);
     sheaf__free(conn);
 }
@@ -94,6 +95,12 @@ static void say_why_not(const char *way, const sheaf_error *error)
                        error->message);
 }
 
+static void name_bell(const struct sheaf__conn *conn, struct sheaf__offer *offer)
+{
+    offer->bell_pid = sheaf__segment_pid();
+    offer->bell_fd = sheaf__poller_bell(conn->net->poller);
+}
+
 static void make_offer(struct sheaf__conn *conn, struct sheaf__offer *offer)
 {
     sheaf_error error;
@@ -103,6 +110,7 @@ static void make_offer(struct sheaf__conn *conn, struct sheaf__offer *offer)
             offer->lane = SHEAF__LANE_SHM;
         else
             say_why_not("shm", &error);
+        name_bell(conn, offer);
     } else if (both_can(conn, SHEAF__LANE_UCX) &&
                (same_host(conn) || both_can(conn, SHEAF__LANE_FAR))) {
         offer->ucx_size = sizeof(offer->ucx);
@@ -115,8 +123,12 @@ static void make_offer(struct sheaf__conn *conn, struct sheaf__offer *offer)
     }
 }
 
-static sheaf_status take_shm(struct sheaf__conn *conn, sheaf_error *err)
+static sheaf_status take_shm(struct sheaf__conn *conn, struct sheaf__offer *answer,
+                             sheaf_error *err)
 {
+    const struct sheaf__offer *offer = &conn->handshake.offer;
+    conn->bell = sheaf__segment_open_pipe(offer->bell_pid, offer->bell_fd);
+    name_bell(conn, answer);
     SHEAF__TRY(sheaf__segment_open(&conn->handshake.offer.ticket, &conn->segment, err));
     if (conn->segment.size < sheaf__ring_bytes())
         return sheaf__error(err, SHEAF_ERR_INCOMPATIBLE, "the memory is too small");
@@ -149,7 +161,7 @@ static void take_offer(struct sheaf__conn *conn, struct sheaf__offer *answer)
     if (lane == SHEAF__LANE_SAME || !both_can(conn, lane))
         return;
     bool shm = lane == SHEAF__LANE_SHM;
-    sheaf_status status = shm ? take_shm(conn, &error) : take_ucx(conn, answer, &error);
+    sheaf_status status = shm ? take_shm(conn, answer, &error) : take_ucx(conn, answer, &error);
     if (status == SHEAF_OK)
         answer->lane = (uint8_t)lane;
     else
@@ -334,6 +346,7 @@ struct sheaf__conn *sheaf__conn_new(struct sheaf__net *net)
     conn->watch = (struct sheaf__watch){.fd = -1, .fn = on_ready};
     conn->deadline = sheaf__clock_after(HANDSHAKE_TIME);
     conn->segment.fd = -1;
+    conn->bell = -1;
     return conn;
 }
 

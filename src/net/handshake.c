@@ -89,22 +89,27 @@ static void put_offer(struct sheaf__buf *b, const struct sheaf__offer *offer)
     sheaf__buf_fixed32(b, (uint32_t)offer->ticket.fd);
     sheaf__buf_fixed64(b, offer->ticket.size);
     sheaf__buf_bytes(b, offer->ticket.token, sizeof(offer->ticket.token));
+    sheaf__buf_fixed64(b, (uint64_t)offer->bell_pid);
+    sheaf__buf_fixed32(b, (uint32_t)offer->bell_fd);
     sheaf__buf_sized(b, offer->ucx, offer->ucx_size);
 }
 
 static bool get_offer(struct sheaf__cursor *c, struct sheaf__offer *offer)
 {
-    uint64_t pid;
-    uint32_t fd;
+    uint64_t pid, bell_pid;
+    uint32_t fd, bell_fd;
     const uint8_t *token, *ucx;
     if (!sheaf__cursor_byte(c, &offer->lane) || offer->lane > SHEAF__LANE_UCX ||
         !sheaf__cursor_fixed64(c, &pid) || !sheaf__cursor_fixed32(c, &fd) ||
         !sheaf__cursor_fixed64(c, &offer->ticket.size) ||
         !sheaf__cursor_bytes(c, sizeof(offer->ticket.token), &token) ||
+        !sheaf__cursor_fixed64(c, &bell_pid) || !sheaf__cursor_fixed32(c, &bell_fd) ||
         !sheaf__cursor_sized(c, &ucx, &offer->ucx_size) || offer->ucx_size > sizeof(offer->ucx))
         return false;
     offer->ticket.pid = (int64_t)pid;
     offer->ticket.fd = (int32_t)fd;
+    offer->bell_pid = (int64_t)bell_pid;
+    offer->bell_fd = (int32_t)bell_fd;
     memcpy(offer->ticket.token, token, sizeof(offer->ticket.token));
     memcpy(offer->ucx, ucx, offer->ucx_size);
     return true;

@@ -48,6 +48,8 @@ enum sheaf__lane_kind { SHEAF__LANE_SAME, SHEAF__LANE_SHM, SHEAF__LANE_UCX, SHEA
 struct sheaf__offer {
     uint8_t lane;
     struct sheaf__segment_ticket ticket; /* of SHM */
+    int64_t bell_pid;                    /* of who says this: the pipe that wakes it; 0: none */
+    int32_t bell_fd;
     uint8_t ucx[SHEAF__UCX_ADDRESS_MAX];
     size_t ucx_size;
 };

@@ -7,7 +7,9 @@
 #include "net/ring.h"
 #include "net/state.h"
 
+#include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- counting and looking ---- */
 
@@ -19,6 +21,7 @@ static void destroy(void *object)
         peer->data->ops->free(peer->data);
     if (peer->ctl)
         peer->ctl->ops->free(peer->ctl);
+    sheaf__socket_close(peer->bell);
     sheaf__free(peer->slots);
     sheaf__free(peer);
     sheaf__unref(net);
@@ -129,6 +132,8 @@ static void ring_bell(void *user)
 {
     struct sheaf__peer *peer = user;
     struct sheaf__message bell = {.frame.type = SHEAF__FRAME_BELL};
+    if (peer->bell >= 0 && (write(peer->bell, "", 1) == 1 || errno == EAGAIN))
+        return;
     atomic_store_explicit(&peer->spoke, true, memory_order_relaxed);
     peer->ctl->ops->post(peer->ctl, &bell, NULL);
 }
@@ -256,6 +261,11 @@ static sheaf_status make_shm_lane(struct sheaf__peer *peer, struct sheaf__conn *
                                   const struct sheaf__receiver *receiver, sheaf_error *err)
 {
     const struct sheaf__bell bell = {ring_bell, peer};
+    const struct sheaf__offer *answer = &conn->handshake.offer;
+    if (!conn->dialer)
+        conn->bell = sheaf__segment_open_pipe(answer->bell_pid, answer->bell_fd);
+    peer->bell = conn->bell;
+    conn->bell = -1;
     /* Before the stream takes its copy, which would close the descriptor a second time. */
     sheaf__segment_seal(&conn->segment);
     struct sheaf__stream *stream =
@@ -341,6 +351,7 @@ sheaf_status sheaf__peer_establish(struct sheaf__conn *conn, sheaf_error *err)
         return sheaf__no_memory(err, "a peer");
     sheaf__object_init(&peer->object, &peer_class);
     peer->net = sheaf__ref(net);
+    peer->bell = -1;
     peer->task = conn->handshake.peer.task;
     peer->incarnation = conn->handshake.peer.incarnation;
     sheaf__str_copy(peer->address, sizeof(peer->address), conn->address);

@@ -6,15 +6,15 @@
 #include "base/wait.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 struct sheaf__poller {
     int epoll;            /* -1: without descriptors */
-    int kicked;           /* an eventfd */
+    int pipe[2];          /* a byte in it wakes: written here, or by other processes */
     _Atomic bool pending; /* a kick that nobody has taken yet */
     struct sheaf__mutex mutex;
     struct sheaf__cond cond;
@@ -24,8 +24,8 @@ static sheaf_status open_descriptors(struct sheaf__poller *p, sheaf_error *err)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL};
     p->epoll = epoll_create1(EPOLL_CLOEXEC);
-    p->kicked = p->epoll < 0 ? -1 : eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    if (p->kicked < 0 || epoll_ctl(p->epoll, EPOLL_CTL_ADD, p->kicked, &event) != 0)
+    if (p->epoll < 0 || pipe2(p->pipe, O_NONBLOCK | O_CLOEXEC) != 0 ||
+        epoll_ctl(p->epoll, EPOLL_CTL_ADD, p->pipe[0], &event) != 0)
         return sheaf__errno_error(err, errno, NULL, "watch descriptors");
     return SHEAF_OK;
 }
@@ -35,7 +35,7 @@ sheaf_status sheaf__poller_new(bool descriptors, struct sheaf__poller **poller, 
     struct sheaf__poller *p = sheaf__calloc(1, sizeof(*p));
     if (!p)
         return sheaf__no_memory(err, "a poller");
-    p->epoll = p->kicked = -1;
+    p->epoll = p->pipe[0] = p->pipe[1] = -1;
     sheaf_status status = descriptors ? open_descriptors(p, err) : SHEAF_OK;
     if (status < 0)
         sheaf__poller_free(p);
@@ -48,8 +48,9 @@ void sheaf__poller_free(struct sheaf__poller *p)
 {
     if (!p)
         return;
-    if (p->kicked >= 0)
-        close(p->kicked);
+    for (int i = 0; i < 2; i++)
+        if (p->pipe[i] >= 0)
+            close(p->pipe[i]);
     if (p->epoll >= 0)
         close(p->epoll);
     sheaf__free(p);
@@ -79,10 +80,10 @@ void sheaf__poller_want_out(struct sheaf__poller *p, struct sheaf__watch *watch,
 
 static void take_kick(struct sheaf__poller *p)
 {
-    uint64_t count;
+    char bytes[64];
     /* The flag goes last: a kick before that writes nothing, but what it is about is seen by
      * whoever dispatched. */
-    ssize_t got = read(p->kicked, &count, sizeof(count));
+    ssize_t got = read(p->pipe[0], bytes, sizeof(bytes));
     (void)got;
     atomic_exchange(&p->pending, false);
 }
@@ -137,15 +138,20 @@ void sheaf__poller_sleep(struct sheaf__poller *p, int64_t deadline)
 
 void sheaf__poller_kick(struct sheaf__poller *p)
 {
-    uint64_t one = 1;
     if (atomic_exchange(&p->pending, true))
         return;
     if (p->epoll >= 0) {
-        if (write(p->kicked, &one, sizeof(one)) < 0)
-            atomic_store(&p->pending, false);
+        /* If it is full, there is enough in it to wake. */
+        ssize_t done = write(p->pipe[1], "", 1);
+        (void)done;
         return;
     }
     sheaf__mutex_lock(&p->mutex);
     sheaf__cond_signal(&p->cond);
     sheaf__mutex_unlock(&p->mutex);
+}
+
+int sheaf__poller_bell(const struct sheaf__poller *p)
+{
+    return p->pipe[1];
 }

@@ -33,5 +33,8 @@ bool sheaf__poller_dispatch(struct sheaf__poller *poller);
 void sheaf__poller_sleep(struct sheaf__poller *poller, int64_t deadline);
 /* Wakes the sleeper, or keeps the next one from sleeping. Any thread. */
 void sheaf__poller_kick(struct sheaf__poller *poller);
+/* The descriptor by which other processes do the same: they write a byte to it, opened by
+ * sheaf__segment_open_pipe(). -1: none. */
+int sheaf__poller_bell(const struct sheaf__poller *poller);
 
 #endif

@@ -38,6 +38,11 @@ void sheaf__segment_close(struct sheaf__segment *segment); /* zeroed is nothing 
  * 0: cannot. */
 uint64_t sheaf__segment_host(void);
 
+/* Opens a pipe of another process for writing; it never raises a signal. -1: there is no way. This
+ * process's number for its tickets. */
+int sheaf__segment_open_pipe(int64_t pid, int fd);
+int64_t sheaf__segment_pid(void);
+
 /* Sleeps while `*word`, which lies in a segment, is `expected`, at most until `deadline`; may
  * return early. Wakes all who do. */
 void sheaf__segment_park(_Atomic uint32_t *word, uint32_t expected, int64_t deadline);

@@ -193,5 +193,6 @@ void sheaf__socket_finish(int fd)
 
 void sheaf__socket_close(int fd)
 {
-    close(fd);
+    if (fd >= 0)
+        close(fd);
 }

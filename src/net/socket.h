@@ -23,7 +23,7 @@ sheaf_status sheaf__socket_connect(const char *address, unsigned attempt, unsign
 int sheaf__socket_connected(int fd);
 /* No more will be written; what was is delivered. */
 void sheaf__socket_finish(int fd);
-void sheaf__socket_close(int fd);
+void sheaf__socket_close(int fd); /* -1 is nothing */
 
 /* True if the host of the address is this machine by its form: localhost, 127.x.y.z, [::1]. */
 bool sheaf__socket_is_loopback(const char *address);

@@ -38,8 +38,9 @@ struct sheaf__peer {
     struct sheaf__list_node node;   /* of net->peers, under net->lock and drive */
     struct sheaf__watch watch;      /* of the socket, if there is one */
     struct sheaf__watch data_watch; /* of a lane that has a descriptor besides */
-    struct sheaf__lane *ctl;        /* the connection */
-    struct sheaf__lane *data;       /* where messages go; may be ctl */
+    int bell; /* its pipe, if it shares memory; -1: it is woken through the connection */
+    struct sheaf__lane *ctl;  /* the connection */
+    struct sheaf__lane *data; /* where messages go; may be ctl */
 
     _Atomic int status; /* sheaf_status; 0 while it lives */
     sheaf_error cause;  /* written before the status, once */
@@ -81,6 +82,7 @@ struct sheaf__conn {
     char address[SHEAF__ADDRESS_TEXT];
     struct sheaf__segment segment; /* that was offered, or taken */
     struct sheaf__ucx *ucx;        /* the same */
+    int bell;                      /* the other side's pipe; -1: none */
     bool finished;                 /* under net->lock: the dialing thread may look at the error */
     bool retry;
     sheaf_error error;
