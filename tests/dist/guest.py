@@ -94,7 +94,7 @@ def case_cores_by_container(t):
 
 def case_small(t):
     """Each process of the main job stays below 48 MiB."""
-    task = t.launch("--worker 2 --ps 2 --evaluator 1", "--epochs", "300")
+    task = t.launch("--worker 2 --ps 2 --evaluator 1", "--epochs", str(int(300 / SLOW)))
     task.says("epoch 2 ")
     sizes = []
     for pid in session_members(task.pid):

@@ -184,7 +184,7 @@ class Test:
         return sorted(int(m.group(1)) for m in (re.fullmatch(r"ckpt-(\d+)\.index", n) for n in names) if m)
 
     def find_leftovers(self):
-        left = []
+        left = [f"{task.name} still runs" for task in self.tasks if task.running()]
         for task in self.tasks:
             for pid in session_members(task.pid):
                 left.append(f"process {pid} of {task.name}: {read_text(f'/proc/{pid}/cmdline')}")
@@ -197,11 +197,7 @@ class Test:
         return left
 
     def finish(self, failed):
-        stubborn = []
-        for task in self.tasks:
-            if task.running() and not failed:
-                stubborn.append(f"{task.name} still runs")
-        left = [] if failed else stubborn or self.wait_for_nothing()
+        left = [] if failed else self.wait_for_nothing()
         for task in self.tasks:
             task.kill_all()
         shown = "\n".join(t.show() for t in self.tasks) if left else ""

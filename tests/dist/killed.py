@@ -73,7 +73,7 @@ def start_unlike(t, cluster, first, other):
 def case_worker_of_ps(t):
     """The others go on; the ps says who is gone."""
     cluster = t.cluster(worker=2, ps=2)
-    tasks = start_unlike(t, cluster, ("--epochs", "300"), FOREVER)
+    tasks = start_unlike(t, cluster, ("--epochs", str(int(300 / SLOW))), FOREVER)
     tasks["worker:1"].kill()
     since = time.monotonic()
     named_in_time(t, [tasks["ps:0"], tasks["ps:1"]], "worker:1", since)
@@ -87,7 +87,7 @@ def case_worker_of_ps(t):
 def case_chief_of_ps(t):
     """The other workers end their part; no last checkpoint comes, the newest is whole."""
     cluster = t.cluster(worker=2, ps=1)
-    tasks = start_unlike(t, cluster, FOREVER, ("--epochs", "300"))
+    tasks = start_unlike(t, cluster, FOREVER, ("--epochs", str(int(300 / SLOW))))
     tasks["worker:0"].kill()
     named_in_time(t, [tasks["ps:0"]], "worker:0", time.monotonic())
     code = tasks["worker:1"].ends(60)
