@@ -9,9 +9,9 @@
 
 #include <string.h>
 
-/* PENDING until the driver makes it DONE; SLEEPING while its thread sleeps, so that only then it is
- * woken. */
-enum { IDLE, PENDING, SLEEPING, DONE };
+/* PENDING until the driver makes it DONE; SLEEPING, or PARKED on the lane's word, while its thread sleeps, so that only
+ * then it is woken. */
+enum { IDLE, PENDING, SLEEPING, PARKED, DONE };
 
 /* ---- pending requests of a peer ---- */
 
@@ -54,6 +54,12 @@ static struct sheaf__request *take(struct sheaf__peer *peer, uint64_t id)
 
 /* ---- completion; driver ---- */
 
+static void poke(_Atomic uint32_t *word)
+{
+    atomic_fetch_add(word, 1);
+    sheaf__segment_wake(word);
+}
+
 static void complete(struct sheaf__request *request)
 {
     struct sheaf__net *net = request->peer->net;
@@ -66,6 +72,12 @@ static void complete(struct sheaf__request *request)
     }
     if (atomic_compare_exchange_strong(&request->state, &pending, DONE))
         return;
+    if (pending == PARKED) {
+        struct sheaf__peer *peer = request->peer;
+        atomic_store(&request->state, DONE); /* it may be gone from here on */
+        poke(peer->data->ops->word(peer->data));
+        return;
+    }
     sheaf__mutex_lock(&net->lock);
     atomic_store(&request->state, DONE);
     sheaf__cond_signal(&request->cond);
@@ -248,6 +260,52 @@ static bool give_up(struct sheaf__request *request)
     return open;
 }
 
+static void on_cancel(void *user)
+{
+    poke(user);
+}
+
+static sheaf_status check_wait(const struct sheaf__wait *wait, sheaf_error *err)
+{
+    if (wait->token != SHEAF__NO_TOKEN)
+        SHEAF__TRY(sheaf__token_check(wait->token, err));
+    if (sheaf__clock_left(wait->deadline) > 0)
+        return SHEAF_OK;
+    return sheaf__error(err, SHEAF_ERR_DEADLINE, "%s: not done in time",
+                        wait->what ? wait->what : "a call");
+}
+
+/* Sleeps on the word of the lane: the reply wakes this thread and no other, which then receives it itself. */
+static sheaf_status park_until_done(struct sheaf__request *request, _Atomic uint32_t *word,
+                                    const struct sheaf__wait *wait, sheaf_error *err)
+{
+    struct sheaf__peer *peer = request->peer;
+    struct sheaf__token_callback callback = {.fn = on_cancel, .user = word};
+    sheaf_status status = SHEAF_OK;
+    int pending = PENDING;
+    if (wait->token != SHEAF__NO_TOKEN)
+        sheaf__token_on(wait->token, &callback);
+    atomic_compare_exchange_strong(&request->state, &pending, PARKED);
+    bool armed = false;
+    while (status == SHEAF_OK) {
+        uint32_t seen = atomic_load(word);
+        armed = sheaf__net_arm_word(peer->net, peer->data);
+        if (is_done(request))
+            break;
+        status = check_wait(wait, err);
+        if (status < 0)
+            break;
+        sheaf__segment_park(word, seen, wait->deadline);
+        sheaf__net_spin(peer->net, is_done, request);
+        armed = false;
+    }
+    if (armed)
+        sheaf__net_rearm(peer->net);
+    if (wait->token != SHEAF__NO_TOKEN)
+        sheaf__token_off(wait->token, &callback);
+    return status;
+}
+
 static sheaf_status sleep_until_done(struct sheaf__request *request, const struct sheaf__wait *wait,
                                      sheaf_error *err)
 {
@@ -269,8 +327,11 @@ sheaf_status sheaf__request_finish(struct sheaf__request *request, const struct 
     sheaf_status status = SHEAF_OK;
     if (!is_done(request))
         sheaf__net_spin(peer->net, is_done, request);
-    if (!is_done(request))
-        status = sleep_until_done(request, wait, err);
+    if (!is_done(request)) {
+        _Atomic uint32_t *word = peer->data->ops->word(peer->data);
+        status =
+            word ? park_until_done(request, word, wait, err) : sleep_until_done(request, wait, err);
+    }
     if (status < 0 && give_up(request)) {
         sheaf__error_set_peer(err, peer->task.job, peer->task.index);
         request->status = status;

@@ -372,19 +372,36 @@ static sheaf_status progress(struct sheaf__lane *lane, bool *worked, sheaf_error
 
 /* ---- sleeping and ending ---- */
 
+/* False if something can be sent: there is no point in sleeping. */
+static bool nothing_to_send(struct stream_lane *l)
+{
+    sheaf__mutex_lock(&l->lock);
+    bool quiet =
+        !l->broken && (sheaf__list_empty(&l->queue) || !l->stream->ops->want_room(l->stream));
+    sheaf__mutex_unlock(&l->lock);
+    return quiet;
+}
+
 static bool arm(struct sheaf__lane *lane)
 {
     struct stream_lane *l = of(lane);
-    bool quiet = true;
     if (!l->stream->ops->arm)
         return true;
-    sheaf__mutex_lock(&l->lock);
-    if (l->broken || (!sheaf__list_empty(&l->queue) && l->stream->ops->want_room(l->stream)))
-        quiet = false;
-    sheaf__mutex_unlock(&l->lock);
-    if (l->stream->ops->arm(l->stream))
-        quiet = false;
-    return quiet;
+    bool quiet = nothing_to_send(l);
+    return !l->stream->ops->arm(l->stream) && quiet;
+}
+
+static bool arm_word(struct sheaf__lane *lane)
+{
+    struct stream_lane *l = of(lane);
+    bool quiet = nothing_to_send(l);
+    return !l->stream->ops->arm_word(l->stream) && quiet;
+}
+
+static _Atomic uint32_t *word(struct sheaf__lane *lane)
+{
+    struct stream_lane *l = of(lane);
+    return l->stream->ops->word ? l->stream->ops->word(l->stream) : NULL;
 }
 
 static void disarm(struct sheaf__lane *lane)
@@ -476,6 +493,8 @@ static const struct sheaf__lane_ops stream_ops = {
     .progress = progress,
     .arm = arm,
     .disarm = disarm,
+    .arm_word = arm_word,
+    .word = word,
     .discard = discard,
     .disown = disown,
     .idle = idle,

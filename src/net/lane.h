@@ -60,6 +60,9 @@ struct sheaf__lane_ops {
     /* Before sleeping: what comes or has room rings; false: there is something to do already. */
     bool (*arm)(struct sheaf__lane *lane);
     void (*disarm)(struct sheaf__lane *lane);
+    /* As those of a stream; word NULL: there is none. */
+    bool (*arm_word)(struct sheaf__lane *lane);
+    _Atomic uint32_t *(*word)(struct sheaf__lane *lane);
     /* The driver's: the memory of the sink is not written any more from now on, the rest of the
      * payload goes nowhere. The memory of what the owner sends is not read any more, and its `sent`
      * does not come. False: that was possible only by ending; the session must end, too. */

@@ -304,6 +304,26 @@ void sheaf__net_poll(struct sheaf__net *net)
     drive_leave(net);
 }
 
+void sheaf__net_rearm(struct sheaf__net *net)
+{
+    struct sheaf__drive drive = sheaf__drive_lock(net);
+    if (!drive.nested)
+        drive_until(net, 0, at_once, NULL);
+    sheaf__drive_unlock(net, drive);
+}
+
+bool sheaf__net_arm_word(struct sheaf__net *net, struct sheaf__lane *lane)
+{
+    if (!drive_try(net))
+        return false;
+    bool armed = net->keeper_sleeps && lane->ops->arm_word(lane);
+    /* What has come since must not be left to the keeper, which was told to sleep on. */
+    if (!armed && net->keeper_sleeps)
+        drive_until(net, 0, at_once, NULL);
+    drive_leave(net);
+    return armed;
+}
+
 void sheaf__net_changed(struct sheaf__net *net)
 {
     sheaf__mutex_lock(&net->lock);

@@ -11,12 +11,16 @@
  * copy at the same time. */
 enum { RING_SIZE = 512 << 10, PIECE = 16 << 10 };
 
+/* The reader is woken by its bell, or sleeps on the word. */
+enum { AWAKE, BY_BELL, BY_WORD };
+
 /* One direction. What one side writes often stands on a line of its own. The indices count bytes
  * and never wrap. */
 struct shared {
     alignas(64) _Atomic uint64_t tail;          /* written up to here */
     alignas(64) _Atomic uint64_t head;          /* read up to here */
-    alignas(64) _Atomic uint32_t reader_asleep; /* ring the bell after writing */
+    alignas(64) _Atomic uint32_t reader_asleep; /* AWAKE, or what to do after writing */
+    _Atomic uint32_t word;                      /* on which a reader sleeps */
     alignas(64) _Atomic uint32_t writer_waits;  /* ring the bell after reading */
     _Atomic uint32_t closed;                    /* the writer is gone */
     alignas(64) uint8_t data[RING_SIZE];
@@ -70,13 +74,24 @@ static void copy_in(struct ring_stream *r, const void *data, size_t size)
     r->tail += size;
 }
 
+static void wake_reader(struct ring_stream *r)
+{
+    uint32_t how = atomic_exchange(&r->out->reader_asleep, AWAKE);
+    if (how == BY_BELL)
+        r->bell.ring(r->bell.user);
+    if (how == BY_WORD) {
+        atomic_fetch_add(&r->out->word, 1);
+        sheaf__segment_wake(&r->out->word);
+    }
+}
+
 /* The store and the look at the flag are in one order with the reader's flag and its look at the
  * tail: one of the two sees the other. */
 static void publish_tail(struct ring_stream *r)
 {
     atomic_store(&r->out->tail, r->tail);
-    if (atomic_load(&r->out->reader_asleep) && atomic_exchange(&r->out->reader_asleep, 0))
-        r->bell.ring(r->bell.user);
+    if (atomic_load(&r->out->reader_asleep) != AWAKE)
+        wake_reader(r);
 }
 
 static ptrdiff_t write_ring(struct sheaf__stream *s, const struct sheaf__part *parts, size_t count)
@@ -171,21 +186,37 @@ static ptrdiff_t read_ring(struct sheaf__stream *s, void *data, size_t size)
     return (ptrdiff_t)n;
 }
 
-static bool arm_ring(struct sheaf__stream *s)
+static bool arm_for(struct ring_stream *r, uint32_t how)
 {
-    struct ring_stream *r = of(s);
     publish_head(r);
-    atomic_store(&r->in->reader_asleep, 1);
+    atomic_store(&r->in->reader_asleep, how);
     uint64_t tail = atomic_load(&r->in->tail);
     if (tail == r->head && !atomic_load(&r->in->closed))
         return false;
-    atomic_store(&r->in->reader_asleep, 0);
+    atomic_store(&r->in->reader_asleep, AWAKE);
     return true;
+}
+
+static bool arm_ring(struct sheaf__stream *s)
+{
+    return arm_for(of(s), BY_BELL);
+}
+
+static bool arm_word(struct sheaf__stream *s)
+{
+    return arm_for(of(s), BY_WORD);
+}
+
+/* Within a process threads sleep in base/ alone. */
+static _Atomic uint32_t *word(struct sheaf__stream *s)
+{
+    struct ring_stream *r = of(s);
+    return r->segment.data ? &r->in->word : NULL;
 }
 
 static void disarm_ring(struct sheaf__stream *s)
 {
-    atomic_store_explicit(&of(s)->in->reader_asleep, 0, memory_order_relaxed);
+    atomic_store_explicit(&of(s)->in->reader_asleep, AWAKE, memory_order_relaxed);
 }
 
 /* ---- making ---- */
@@ -194,8 +225,7 @@ static void free_ring(struct sheaf__stream *s)
 {
     struct ring_stream *r = of(s);
     atomic_store(&r->out->closed, 1);
-    if (atomic_exchange(&r->out->reader_asleep, 0))
-        r->bell.ring(r->bell.user);
+    wake_reader(r);
     r->release(r);
     sheaf__free(r);
 }
@@ -206,6 +236,8 @@ static const struct sheaf__stream_ops ring_ops = {
     .arm = arm_ring,
     .disarm = disarm_ring,
     .want_room = want_room_ring,
+    .arm_word = arm_word,
+    .word = word,
     .free = free_ring,
 };
 static struct ring_stream *new_end(const char *name, uint8_t *memory, int side)

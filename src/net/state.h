@@ -153,6 +153,11 @@ bool sheaf__drive_is_mine(struct sheaf__net *net);
 void sheaf__net_changed(struct sheaf__net *net);
 /* Lets the keeper do a round. */
 void sheaf__net_kick(struct sheaf__net *net);
+/* Before a thread sleeps on the word of a lane: what comes wakes it instead of the keeper. False: something has come, or
+ * the keeper is awake, and will see what comes. */
+bool sheaf__net_arm_word(struct sheaf__net *net, struct sheaf__lane *lane);
+/* It does not sleep after all: what comes wakes the keeper again. */
+void sheaf__net_rearm(struct sheaf__net *net);
 /* One round, if nobody drives. */
 void sheaf__net_poll(struct sheaf__net *net);
 /* Drives for a short time, until ready(user) or nothing has come for as long as a waiter spins. */

@@ -21,6 +21,10 @@ struct sheaf__stream_ops {
     bool (*arm)(struct sheaf__stream *s);
     void (*disarm)(struct sheaf__stream *s);
     bool (*want_room)(struct sheaf__stream *s);
+    /* Instead of arm(), for a thread that will sleep on word() alone (net/segment.h): bytes that come
+     * count it up and wake. word() is NULL where that cannot be. */
+    bool (*arm_word)(struct sheaf__stream *s);
+    _Atomic uint32_t *(*word)(struct sheaf__stream *s);
     void (*free)(struct sheaf__stream *s);
 };
 

@@ -534,6 +534,12 @@ static void disarm(struct sheaf__lane *lane)
     (void)lane;
 }
 
+static _Atomic uint32_t *word(struct sheaf__lane *lane)
+{
+    (void)lane;
+    return NULL;
+}
+
 /* Drives the worker until `busy` is false. True if that happened in time; else the worker is ended. */
 static bool settle(struct sheaf__ucx *u, bool (*busy)(struct sheaf__ucx *u, const void *what),
                    const void *what)
@@ -660,6 +666,7 @@ static const struct sheaf__lane_ops ucx_ops = {
     .progress = progress,
     .arm = arm,
     .disarm = disarm,
+    .word = word,
     .discard = discard,
     .disown = disown,
     .idle = idle,
