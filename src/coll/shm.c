@@ -207,11 +207,14 @@ static sheaf_status wait_for(const struct sheaf__channel *c, size_t counter, uin
         return SHEAF_OK;
     int64_t patience = sheaf__patience_spin(&c->core->patience, c->spin);
     struct sheaf__spin spin = sheaf__spin_for(patience);
+    struct sheaf__runs runs = sheaf__runs_from_now();
     bool there = false;
-    while (!there && sheaf__spin_again(&spin))
+    while (!there && sheaf__spin_again(&spin)) {
         there = reached(&u);
+        sheaf__runs_look(&runs, false);
+    }
     if (patience > 0)
-        sheaf__patience_learn(&c->core->patience, there);
+        sheaf__patience_learn(&c->core->patience, there && !runs.broken);
     return there ? SHEAF_OK : sleep_until(&u, wait, err);
 }
 

@@ -188,8 +188,10 @@ static ptrdiff_t write_now(struct stream_lane *l, const struct sheaf__message *m
         return n;
     int64_t patience = sheaf__patience_spin(&l->patience, l->spin);
     struct sheaf__spin spin = sheaf__spin_for(patience);
+    struct sheaf__runs runs = sheaf__runs_from_now();
     while (done < size && done < WRITE_MOST && sheaf__spin_again(&spin)) {
         n = write_some(l, m, size, done);
+        sheaf__runs_look(&runs, n != 0);
         if (n < 0)
             return -1;
         if (n > 0)
@@ -197,7 +199,7 @@ static ptrdiff_t write_now(struct stream_lane *l, const struct sheaf__message *m
         done += (size_t)n;
     }
     if (patience > 0)
-        sheaf__patience_learn(&l->patience, done == size);
+        sheaf__patience_learn(&l->patience, done == size && !runs.broken);
     return (ptrdiff_t)done;
 }
 

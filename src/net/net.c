@@ -187,16 +187,19 @@ static void keep(void *user)
 {
     struct sheaf__net *net = user;
     struct sheaf__spin spin = sheaf__spin_for(0);
+    struct sheaf__runs runs = sheaf__runs_from_now();
     bool spun = false;
     while (!atomic_load(&net->stop)) {
         keeper_enter(net);
         bool worked = round_once(net, true);
         run_timers(net);
+        sheaf__runs_look(&runs, worked);
         if (worked) {
             if (spun)
-                sheaf__patience_learn(&net->keeping, true);
+                sheaf__patience_learn(&net->keeping, !runs.broken);
             spin = sheaf__spin_for(sheaf__patience_spin(&net->keeping, net->spin));
             spun = spin.end != 0;
+            runs = sheaf__runs_from_now();
         }
         if (worked || sheaf__spin_again(&spin)) {
             drive_leave(net);
@@ -244,7 +247,7 @@ void sheaf__net_kick(struct sheaf__net *net)
 /* As the driver, until ready or quiet for as long as it pays to spin. However much comes, the waiter looks at its deadline
  * and token now and then. */
 static void drive_until(struct sheaf__net *net, int64_t patience, bool (*ready)(void *user),
-                        void *user)
+                        void *user, struct sheaf__runs *runs)
 {
     enum { LAST_ROUNDS = 4, LOOK_AT_CLOCK = 64 };
     int64_t end = sheaf__clock_after(DRIVE_MOST);
@@ -255,8 +258,10 @@ static void drive_until(struct sheaf__net *net, int64_t patience, bool (*ready)(
         disarm_all(net);
     atomic_store(&net->drives_sockets, sockets);
     do {
-        if (round_once(net, sockets))
+        bool worked = round_once(net, sockets);
+        if (worked)
             spin = sheaf__spin_for(patience);
+        sheaf__runs_look(runs, worked);
         if (++rounds % LOOK_AT_CLOCK == 0 && sheaf__clock_left(end) == 0)
             break;
     } while (!ready(user) && sheaf__spin_again(&spin) && atomic_load(&net->gate_waiters) == 0);
@@ -278,16 +283,19 @@ void sheaf__net_spin(struct sheaf__net *net, bool (*ready)(void *user), void *us
         return;
     int64_t patience = sheaf__patience_spin(&net->waiters, net->spin);
     struct sheaf__spin spin = sheaf__spin_for(patience);
+    struct sheaf__runs runs = sheaf__runs_from_now();
     bool there = false;
     do {
-        if (drive_try(net)) {
-            drive_until(net, patience, ready, user);
+        bool drove = drive_try(net);
+        if (drove) {
+            drive_until(net, patience, ready, user, &runs);
             drive_leave(net);
         }
+        sheaf__runs_look(&runs, drove);
         there = ready(user);
     } while (!there && sheaf__spin_again(&spin));
     if (patience > 0)
-        sheaf__patience_learn(&net->waiters, there);
+        sheaf__patience_learn(&net->waiters, there && !runs.broken);
 }
 
 static bool at_once(void *user)
@@ -296,11 +304,17 @@ static bool at_once(void *user)
     return true;
 }
 
+static void drive_once(struct sheaf__net *net)
+{
+    struct sheaf__runs runs = sheaf__runs_from_now();
+    drive_until(net, 0, at_once, NULL, &runs);
+}
+
 void sheaf__net_poll(struct sheaf__net *net)
 {
     if (!drive_try(net))
         return;
-    drive_until(net, 0, at_once, NULL);
+    drive_once(net);
     drive_leave(net);
 }
 
@@ -308,7 +322,7 @@ void sheaf__net_rearm(struct sheaf__net *net)
 {
     struct sheaf__drive drive = sheaf__drive_lock(net);
     if (!drive.nested)
-        drive_until(net, 0, at_once, NULL);
+        drive_once(net);
     sheaf__drive_unlock(net, drive);
 }
 
@@ -319,7 +333,7 @@ bool sheaf__net_arm_word(struct sheaf__net *net, struct sheaf__lane *lane)
     bool armed = net->keeper_sleeps && lane->ops->arm_word(lane);
     /* What has come since must not be left to the keeper, which was told to sleep on. */
     if (!armed && net->keeper_sleeps)
-        drive_until(net, 0, at_once, NULL);
+        drive_once(net);
     drive_leave(net);
     return armed;
 }
