@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-enum { POOL_MOST = 64, KEPT_MOST = 256 << 10 };
+/* Kept for the next request: calls, and memory with each of them; besides, large payloads together. */
+enum { POOL_MOST = 64, KEPT_MOST = 64 << 10, PAYLOADS_KEPT = 256 << 20 };
 #define PAYLOAD_LIMIT ((size_t)1 << 30)
 
 struct sheaf__call {
@@ -40,6 +41,40 @@ void sheaf__serve_free_pool(struct sheaf__net *net)
     struct sheaf__list_node *node;
     while ((node = sheaf__list_pop(&net->call_pool)))
         free_call(SHEAF__CONTAINER(node, struct sheaf__call, node));
+    for (size_t i = 0; i < net->payload_count; i++)
+        sheaf__buf_free(&net->payloads[i]);
+}
+
+/* Fresh memory for a large payload would be cleared by the system page by page, which costs as much as the payload itself. */
+static void keep_payload(struct sheaf__net *net, struct sheaf__buf *payload)
+{
+    const size_t most = sizeof(net->payloads) / sizeof(net->payloads[0]);
+    sheaf__mutex_lock(&net->lock);
+    if (net->payload_count < most && payload->capacity <= PAYLOADS_KEPT - net->payload_bytes) {
+        net->payload_bytes += payload->capacity;
+        net->payloads[net->payload_count++] = *payload;
+        *payload = (struct sheaf__buf){0};
+    }
+    sheaf__mutex_unlock(&net->lock);
+    sheaf__buf_free(payload);
+}
+
+/* The smallest kept one that is large enough, if any. */
+static void take_payload(struct sheaf__net *net, size_t size, struct sheaf__buf *payload)
+{
+    sheaf__mutex_lock(&net->lock);
+    size_t best = net->payload_count;
+    for (size_t i = 0; i < net->payload_count; i++)
+        if (net->payloads[i].capacity >= size &&
+            (best == net->payload_count ||
+             net->payloads[i].capacity < net->payloads[best].capacity))
+            best = i;
+    if (best < net->payload_count) {
+        *payload = net->payloads[best];
+        net->payload_bytes -= payload->capacity;
+        net->payloads[best] = net->payloads[--net->payload_count];
+    }
+    sheaf__mutex_unlock(&net->lock);
 }
 
 static struct sheaf__call *take_call(struct sheaf__net *net)
@@ -66,7 +101,7 @@ static void release(struct sheaf__call *call)
     if (call->meta.capacity > KEPT_MOST)
         sheaf__buf_free(&call->meta);
     if (call->payload.capacity > KEPT_MOST)
-        sheaf__buf_free(&call->payload);
+        keep_payload(net, &call->payload);
     struct sheaf__buf meta = call->meta, payload = call->payload;
     struct sheaf__part *parts = call->parts;
     size_t capacity = call->capacity;
@@ -222,6 +257,10 @@ static sheaf_status place(struct sheaf__call *call, sheaf_error *err)
     if (size > limit)
         return sheaf__error(err, SHEAF_ERR_RESOURCE_EXHAUSTED,
                             "a request of %zu bytes has come, the limit is %zu", size, limit);
+    if (size > KEPT_MOST && size > call->payload.capacity) {
+        sheaf__buf_free(&call->payload);
+        take_payload(call->peer->net, size, &call->payload);
+    }
     sheaf__buf_clear(&call->payload);
     void *data = sheaf__buf_extend(&call->payload, size);
     if (!data)

@@ -139,6 +139,8 @@ struct sheaf__net {
     _Atomic bool stop; /* the keeper ends */
     struct sheaf__list call_pool;
     size_t call_pool_size;
+    struct sheaf__buf payloads[16]; /* large ones for the next requests */
+    size_t payload_count, payload_bytes;
 };
 
 /* net.c */

@@ -301,6 +301,28 @@ static void test_many_outstanding(void **state)
     }
 }
 
+/* ---- memory ---- */
+
+/* After the first calls of a kind, memory of earlier ones is used again. */
+static void test_nothing_is_allocated(void **state)
+{
+    (void)state;
+    static const enum way ways[] = {INPROC, SHM};
+    for (int w = 0; w < 2; w++) {
+        struct nets n;
+        struct server s = {0};
+        struct sheaf__peer *peer = open_pair(&n, ways[w], &s);
+        for (int i = 0; i < 3; i++)
+            check_echo(peer, 100, 100000);
+        uint64_t before = sheaf__mem_stats().allocations;
+        for (int i = 0; i < 50; i++)
+            check_echo(peer, 0, 100000);
+        assert_int_equal(sheaf__mem_stats().allocations - before, 0);
+        sheaf__peer_unref(peer);
+        nets_end(&n);
+    }
+}
+
 /* ---- giving up ---- */
 
 static bool is_held(void *user)
@@ -548,6 +570,7 @@ int main(void)
         rig_test(test_placed_ucx),
         rig_test(test_errors),
         rig_test(test_many_outstanding),
+        rig_test(test_nothing_is_allocated),
         rig_test(test_deadline_and_cancel),
         rig_test(test_give_up_half_sent),
         rig_test(test_done_callback),
