@@ -143,7 +143,12 @@ struct sheaf__net {
     size_t payload_count, payload_bytes;
 };
 
-/* net.c */
+/* drive.c */
+/* The keeper's thread, and that of the signs of life. */
+void sheaf__drive_keep(void *net);
+void sheaf__drive_beat(void *net);
+/* Frees what has ended; driver. */
+void sheaf__drive_free_dead(struct sheaf__net *net);
 /* Takes the driver's place for one action on any thread; nested is nothing. */
 struct sheaf__drive {
     bool nested;
