@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "format/window.h"
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/inflate.h"
+#include "base/mem.h"
+
+#include <string.h>
+
+#define CHUNK   (1024 * 1024) /* bytes of a chunk, unless more are needed at once */
+#define TRUSTED (64 << 20)    /* a need that is taken at its word before its data came */
+#define INPUT   (256 * 1024)  /* compressed bytes read at a time */
+
+/* Bytes of the stream that views may be kept of. */
+struct chunk {
+    struct sheaf__object object;
+    size_t capacity;
+    uint8_t data[];
+};
+
+/* A file is either mapped, and the window is all of it; or read, plain or through inflate, into
+ * chunks that are the window one after the other. */
+struct stream {
+    struct sheaf__window window;
+    sheaf_compression compression;
+    bool lax;
+    struct sheaf__map *map;
+    struct sheaf__file *file;
+    uint64_t file_at; /* next byte to read */
+    struct chunk *chunk;
+    struct sheaf__inflate *inflate;
+    uint8_t *input; /* INPUT bytes of compressed data, of which [input_at, input_end) are left */
+    size_t input_at, input_end;
+    bool input_over;
+    sheaf_error failed; /* what ended the stream early; told when the reader gets there */
+};
+
+static void chunk_destroy(void *object)
+{
+    sheaf__free(object);
+}
+
+static const struct sheaf__class chunk_class = {"chunk of a file", chunk_destroy};
+
+static struct chunk *chunk_new(size_t capacity)
+{
+    struct chunk *chunk = sheaf__alloc(sizeof(*chunk) + capacity);
+    if (!chunk)
+        return NULL;
+    sheaf__object_init(&chunk->object, &chunk_class);
+    chunk->capacity = capacity;
+    return chunk;
+}
+
+static void use_chunk(struct stream *s, struct chunk *chunk)
+{
+    sheaf__unref(s->chunk);
+    s->chunk = chunk;
+    s->window.data = chunk->data;
+    s->window.owner = &chunk->object;
+}
+
+/* ---- opening ---- */
+
+/* Where a stream that is not mapped starts, at a byte of the file: no bytes seen. */
+static void start_at(struct stream *s, uint64_t offset)
+{
+    s->window.base = offset;
+    s->window.size = 0;
+    s->window.more = true;
+    s->file_at = offset;
+    s->input_at = s->input_end = 0;
+    s->input_over = false;
+    s->failed = (sheaf_error){0};
+    if (s->inflate)
+        sheaf__inflate_reset(s->inflate);
+}
+
+static sheaf_status resolve_compression(struct stream *s, const struct sheaf__window_options *o,
+                                        sheaf_error *err)
+{
+    uint8_t head[SHEAF__WINDOW_HEAD];
+    size_t got = 0;
+    s->compression = o->compression;
+    if (o->compression != SHEAF_COMPRESSION_AUTO)
+        return SHEAF_OK;
+    s->compression = SHEAF_COMPRESSION_NONE;
+    if (!o->sniff)
+        return SHEAF_OK;
+    SHEAF__TRY(sheaf__file_read_at(s->file, 0, head, sizeof(head), &got, err));
+    s->compression = o->sniff(head, got);
+    return SHEAF_OK;
+}
+
+static sheaf_status open_chunks(struct stream *s, sheaf_error *err)
+{
+    if (s->compression != SHEAF_COMPRESSION_NONE) {
+        enum sheaf__zip kind =
+            s->compression == SHEAF_COMPRESSION_GZIP ? SHEAF__ZIP_GZIP : SHEAF__ZIP_ZLIB;
+        SHEAF__TRY(sheaf__inflate_new(kind, &s->inflate, err));
+        s->input = sheaf__alloc(INPUT);
+    }
+    struct chunk *chunk = chunk_new(CHUNK);
+    if (chunk)
+        use_chunk(s, chunk);
+    if (!chunk || (s->inflate && !s->input))
+        return sheaf__no_memory(err, "reading a file");
+    start_at(s, 0);
+    return SHEAF_OK;
+}
+
+static sheaf_status open_file(struct stream *s, const struct sheaf__window_options *o,
+                              sheaf_error *err)
+{
+    SHEAF__TRY(sheaf__file_open(s->window.path, SHEAF__FILE_READ, &s->file, err));
+    SHEAF__TRY(resolve_compression(s, o, err));
+    if (s->compression != SHEAF_COMPRESSION_NONE || o->unmapped || !sheaf__file_mappable(s->file))
+        return open_chunks(s, err);
+    SHEAF__TRY(sheaf__file_map(s->window.path, &s->map, err));
+    sheaf__file_close(s->file, NULL);
+    s->file = NULL;
+    s->window.data = s->map->data;
+    s->window.size = s->map->size;
+    s->window.owner = &s->map->object;
+    return SHEAF_OK;
+}
+
+sheaf_status sheaf__window_open(const char *path, const struct sheaf__window_options *options,
+                                struct sheaf__window **window, sheaf_error *err)
+{
+    if ((unsigned)options->compression > SHEAF_COMPRESSION_ZLIB)
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                            "compression is %d, expected 0 to %d (sheaf_compression)",
+                            (int)options->compression, SHEAF_COMPRESSION_ZLIB);
+    struct stream *s = sheaf__calloc(1, sizeof(*s));
+    char *copy = sheaf__strdup(path);
+    if (!s || !copy) {
+        sheaf__free(s);
+        sheaf__free(copy);
+        return sheaf__no_memory(err, "reading a file");
+    }
+    s->window.path = copy;
+    s->lax = options->lax;
+    sheaf_status status = open_file(s, options, err);
+    if (status < 0)
+        sheaf__window_free(&s->window);
+    else
+        *window = &s->window;
+    return status;
+}
+
+void sheaf__window_free(struct sheaf__window *window)
+{
+    struct stream *s = (struct stream *)window;
+    if (!s)
+        return;
+    sheaf__unref(s->map);
+    sheaf__unref(s->chunk);
+    sheaf__file_close(s->file, NULL);
+    sheaf__inflate_free(s->inflate);
+    sheaf__free(s->input);
+    sheaf__free(s->window.path);
+    sheaf__free(s);
+}
+
+/* ---- reading ---- */
+
+/* Ends the stream with an error, behind what is in the chunk. */
+static void end_stream(struct stream *s, const sheaf_error *err)
+{
+    s->failed = *err;
+}
+
+/* Decompresses into [at, chunk's end). Returns how many bytes came; 0: the stream is over. */
+static size_t fill_inflated(struct stream *s, uint8_t *at, size_t room)
+{
+    struct sheaf__zip_io io = {.out = at, .out_size = room};
+    while (io.out_size > 0 && s->failed.status == 0) {
+        sheaf_error err = {0};
+        if (s->input_at == s->input_end && !s->input_over) {
+            size_t got = 0;
+            if (sheaf__file_read_at(s->file, s->file_at, s->input, INPUT, &got, &err) < 0) {
+                end_stream(s, &err);
+                break;
+            }
+            s->file_at += got;
+            s->input_at = 0;
+            s->input_end = got;
+            s->input_over = got < INPUT;
+        }
+        io.in = s->input + s->input_at;
+        io.in_size = s->input_end - s->input_at;
+        size_t room_before = io.out_size;
+        sheaf_status status = sheaf__inflate_next(s->inflate, &io, &err);
+        s->input_at = s->input_end - io.in_size;
+        if (status < 0)
+            end_stream(s, &err);
+        else if (s->input_over && io.in_size == 0 && io.out_size == room_before)
+            break;
+    }
+    return room - io.out_size;
+}
+
+static size_t fill_plain(struct stream *s, uint8_t *at, size_t room)
+{
+    size_t got = 0;
+    sheaf_error err = {0};
+    if (sheaf__file_read_at(s->file, s->file_at, at, room, &got, &err) < 0)
+        end_stream(s, &err);
+    s->file_at += got;
+    return got;
+}
+
+/* The stream gave no more bytes: right where it may end, else the reason is kept. */
+static void stream_over(struct stream *s)
+{
+    if (s->inflate && s->failed.status == 0 && !sheaf__inflate_at_end(s->inflate) && !s->lax) {
+        sheaf_error err = {0};
+        sheaf__error(&err, SHEAF_ERR_DATA_LOSS,
+                     "truncated compressed file: its last stream ends after %llu bytes of the file "
+                     "without its check value",
+                     (unsigned long long)s->file_at);
+        end_stream(s, &err);
+    }
+    if (s->failed.status == 0)
+        s->window.more = false;
+}
+
+/* Moves the `tail` last bytes of the window to the start of a chunk with room for more. */
+static sheaf_status make_room(struct stream *s, size_t tail, uint64_t need, sheaf_error *err)
+{
+    const uint8_t *from = s->window.data + s->window.size - tail;
+    size_t capacity = need <= TRUSTED ? (size_t)need : 2 * tail;
+    if (capacity < CHUNK)
+        capacity = CHUNK;
+    if (capacity <= s->chunk->capacity && sheaf__object_unique(s->chunk)) {
+        memmove(s->chunk->data, from, tail);
+        return SHEAF_OK;
+    }
+    struct chunk *next = chunk_new(capacity);
+    if (!next)
+        return sheaf__no_memory(err, "reading a file");
+    memcpy(next->data, from, tail);
+    use_chunk(s, next);
+    return SHEAF_OK;
+}
+
+sheaf_status sheaf__window_more(struct sheaf__window *window, uint64_t from, uint64_t need,
+                                sheaf_error *err)
+{
+    struct stream *s = (struct stream *)window;
+    if (s->failed.status < 0)
+        return sheaf__error_copy(err, &s->failed);
+    size_t tail = window->size - (size_t)(from - window->base);
+    SHEAF__TRY(make_room(s, tail, need, err));
+    uint8_t *at = s->chunk->data + tail;
+    size_t room = s->chunk->capacity - tail;
+    size_t got = s->inflate ? fill_inflated(s, at, room) : fill_plain(s, at, room);
+    window->base = from;
+    window->size = tail + got;
+    if (got == 0)
+        stream_over(s);
+    return SHEAF_OK;
+}
+
+/* ---- positions ---- */
+
+bool sheaf__window_is_compressed(const struct sheaf__window *window)
+{
+    return ((const struct stream *)window)->inflate;
+}
+
+sheaf_status sheaf__window_total(struct sheaf__window *window, uint64_t *size, sheaf_error *err)
+{
+    struct stream *s = (struct stream *)window;
+    if (!s->map && !s->inflate)
+        return sheaf__file_size(s->file, size, err);
+    *size = s->map ? s->map->size : SHEAF__UNKNOWN;
+    return SHEAF_OK;
+}
+
+sheaf_status sheaf__window_seek(struct sheaf__window *window, uint64_t offset, sheaf_error *err)
+{
+    struct stream *s = (struct stream *)window;
+    uint64_t size;
+    SHEAF__TRY(sheaf__window_total(window, &size, err));
+    if (offset > size) {
+        struct sheaf__place place = {window->path, SHEAF__UNKNOWN, offset};
+        return sheaf__error_at(err, SHEAF_ERR_DATA_LOSS, &place,
+                               "no such position: the file has %llu bytes",
+                               (unsigned long long)size);
+    }
+    if (!s->map)
+        start_at(s, offset);
+    return SHEAF_OK;
+}

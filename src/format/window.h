@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SHEAF_FORMAT_WINDOW_H
+#define SHEAF_FORMAT_WINDOW_H
+
+/* A file as one stream of bytes, whatever it is: mapped; or, where it is compressed or cannot be
+ * mapped (a network file system), read in counted chunks.
+ *
+ * What is at hand is a window of the stream. A reader walks it, and asks for more from the first
+ * byte that it still needs on. One thread at a time. */
+
+#include "base/object.h"
+
+#include <sheaf/record.h>
+
+#define SHEAF__WINDOW_HEAD 64 /* bytes that tell how a file is compressed */
+
+/* For reading only. */
+struct sheaf__window {
+    const uint8_t *data; /* bytes from stream offset `base` on */
+    size_t size;
+    uint64_t base;
+    bool more;                   /* the stream may go on behind them */
+    struct sheaf__object *owner; /* of these bytes: sheaf__ref() it for longer than the next call */
+    char *path;
+};
+
+struct sheaf__window_options {
+    sheaf_compression compression;
+    /* What AUTO is, by the first bytes of a file; NULL: not compressed. */
+    sheaf_compression (*sniff)(const uint8_t *head, size_t size);
+    bool unmapped; /* reads in chunks even what could be mapped */
+    bool lax;      /* a compressed stream may end anywhere */
+};
+
+sheaf_status sheaf__window_open(const char *path, const struct sheaf__window_options *options,
+                                struct sheaf__window **window, sheaf_error *err);
+void sheaf__window_free(struct sheaf__window *s);
+/* Drops the bytes before offset `from` (within the window or at its end) and reads on. Call it while
+ * `more`, until it is false or there is enough; `need` is how many bytes the reader knows to want,
+ * at least 1. An error is one of the file, at the end of what could be read, and stays. */
+sheaf_status sheaf__window_more(struct sheaf__window *s, uint64_t from, uint64_t need,
+                                sheaf_error *err);
+/* A window at `offset`, empty unless the file is mapped: anywhere in a plain file, only at 0 in a
+ * compressed one. SHEAF_ERR_DATA_LOSS: the file ends before. */
+sheaf_status sheaf__window_seek(struct sheaf__window *s, uint64_t offset, sheaf_error *err);
+/* Bytes of the whole stream; SHEAF__UNKNOWN of a compressed one. */
+sheaf_status sheaf__window_total(struct sheaf__window *s, uint64_t *size, sheaf_error *err);
+/* Whether only reading from the start on leads to an offset. */
+bool sheaf__window_is_compressed(const struct sheaf__window *s);
+
+#endif
