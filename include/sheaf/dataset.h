@@ -89,6 +89,20 @@ typedef struct sheaf_batch_options {
 } sheaf_batch_options;
 SHEAF_API sheaf_dataset *sheaf_dataset_batch(sheaf_dataset *d, int64_t size,
                                              const sheaf_batch_options *options);
+
+/** Stacks elements of unlike shapes, filled up at the end of each axis (R9.26). */
+typedef struct sheaf_padded_batch_options {
+    bool drop_remainder;
+    /** Of each component, in order: the sizes to fill up to, SHEAF_UNKNOWN_DIM: the largest of the batch. NULL: the sizes
+     *  that the elements' type knows. A larger element is SHEAF_ERR_INVALID_ARGUMENT. */
+    const sheaf_shape *shapes;
+    size_t shape_count;
+    const sheaf_element
+        *values; /**< scalars to fill with, by name and of the component's dtype; others 0 or "" */
+    uint64_t reserved[4];
+} sheaf_padded_batch_options;
+SHEAF_API sheaf_dataset *sheaf_dataset_padded_batch(sheaf_dataset *d, int64_t size,
+                                                    const sheaf_padded_batch_options *options);
 SHEAF_API sheaf_dataset *sheaf_dataset_unbatch(sheaf_dataset *d);
 
 typedef struct sheaf_shuffle_options {

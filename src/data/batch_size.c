@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "data/batch.h"
 #include "data/rewrite.h"
+#include "data/stage.h"
 
 /* What global batch size a pipeline has (R1.8, R1.9), and how workers divide it (R1.12). */
 
 /* Two answers of inputs that must agree. */
 static int64_t walk(const sheaf_dataset *d)
 {
-    if (sheaf__dataset_is(d, SHEAF__STAGE_BATCH))
-        return sheaf__batch_size(d);
+    if (d->stage->ops->batch_size)
+        return d->stage->ops->batch_size(d);
     if (d->stage->traits & SHEAF__MULTIPLE) {
         int64_t size = walk(d->inputs[0]);
         for (size_t i = 1; i < d->input_count; i++)

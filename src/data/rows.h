@@ -104,6 +104,18 @@ void sheaf__row_free(struct sheaf__row *row);
  * success. */
 sheaf_status sheaf__rows_stack(struct sheaf__rows *rows, sheaf_element **batch, sheaf_error *err);
 
+/* What component `i` of a block's rows looks like. */
+struct sheaf__row_kind {
+    const char *name;
+    sheaf_dtype dtype;
+    uint8_t layout;
+    sheaf_shape shape; /* of one row; of sparse ones as far as it is the same for all */
+};
+struct sheaf__row_kind sheaf__block_kind(const struct sheaf__block *block, size_t i);
+/* Whether all rows can go into one batch: components of one name, dtype, layout and shape, or with
+ * `any_size` of one rank. At least one row. */
+sheaf_status sheaf__rows_check(const struct sheaf__rows *rows, bool any_size, sheaf_error *err);
+
 /* Tensor helpers. */
 
 /* Rows begin … end - 1 of a dense tensor as a view; the caller's count. */

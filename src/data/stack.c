@@ -9,24 +9,16 @@
 
 /* Making a batch of rows: nothing to do where they are stacked in one piece, one copy where not. */
 
-/* What component `i` of a block's rows looks like. */
-struct kind {
-    const char *name;
-    sheaf_dtype dtype;
-    uint8_t layout;
-    sheaf_shape shape; /* of one row; of sparse ones as far as it is the same for all */
-};
-
-static struct kind kind_of(const struct sheaf__block *block, size_t i)
+struct sheaf__row_kind sheaf__block_kind(const struct sheaf__block *block, size_t i)
 {
     const sheaf_tensor *t = block->columns->items[i].tensor;
     sheaf_shape shape = block->boxed ? t->shape : sheaf__shape_inner(t->shape);
-    return (struct kind){block->columns->items[i].name, t->dtype, t->layout, shape};
+    return (struct sheaf__row_kind){block->columns->items[i].name, t->dtype, t->layout, shape};
 }
 
 /* Why rows cannot be stacked; `row` is the first of the odd block. */
-static sheaf_status unlike(const struct kind *a, const struct kind *b, size_t row, size_t i,
-                           sheaf_error *err)
+static sheaf_status unlike(const struct sheaf__row_kind *a, const struct sheaf__row_kind *b,
+                           size_t row, size_t i, sheaf_error *err)
 {
     char name[80];
     if (a->name[0])
@@ -55,21 +47,21 @@ static sheaf_status unlike(const struct kind *a, const struct kind *b, size_t ro
                         name, SHEAF__SHAPE_TEXT(a->shape), row, SHEAF__SHAPE_TEXT(b->shape));
 }
 
-static bool stacks(const struct kind *a, const struct kind *b)
+static bool are_alike(const struct sheaf__row_kind *a, const struct sheaf__row_kind *b,
+                      bool any_size)
 {
     if (a->name != b->name || a->dtype != b->dtype || a->layout != b->layout)
         return false;
-    return a->layout == SHEAF__SPARSE ? a->shape.rank == b->shape.rank
-                                      : sheaf_shape_equal(a->shape, b->shape);
+    return any_size || a->layout == SHEAF__SPARSE ? a->shape.rank == b->shape.rank
+                                                  : sheaf_shape_equal(a->shape, b->shape);
 }
 
-/* Whether all blocks hold rows of one type that can be stacked. */
-static sheaf_status check(const struct sheaf__rows *rows, sheaf_error *err)
+sheaf_status sheaf__rows_check(const struct sheaf__rows *rows, bool any_size, sheaf_error *err)
 {
     const struct sheaf__block *first = sheaf__rows_front(rows);
     size_t width = first->columns->count;
     for (size_t i = 0; i < width; i++) {
-        struct kind kind = kind_of(first, i);
+        struct sheaf__row_kind kind = sheaf__block_kind(first, i);
         if (kind.layout != SHEAF__DENSE && kind.layout != SHEAF__SPARSE)
             return sheaf__error(err, SHEAF_ERR_UNIMPLEMENTED,
                                 "cannot batch component %zu: ragged tensors are batched by "
@@ -89,8 +81,9 @@ static sheaf_status check(const struct sheaf__rows *rows, sheaf_error *err)
                                 "element %zu has %zu",
                                 width, row, rows->blocks[b]->columns->count);
         for (size_t i = 0; i < width; i++) {
-            struct kind a = kind_of(first, i), c = kind_of(rows->blocks[b], i);
-            if (!stacks(&a, &c))
+            struct sheaf__row_kind a = sheaf__block_kind(first, i),
+                                   c = sheaf__block_kind(rows->blocks[b], i);
+            if (!are_alike(&a, &c, any_size))
                 return unlike(&a, &c, row, i, err);
         }
     }
@@ -100,7 +93,7 @@ static sheaf_status check(const struct sheaf__rows *rows, sheaf_error *err)
 /* All dense rows of component `i`, copied behind one another. */
 static sheaf_tensor *join_dense(const struct sheaf__rows *rows, size_t i, sheaf_error *err)
 {
-    struct kind kind = kind_of(sheaf__rows_front(rows), i);
+    struct sheaf__row_kind kind = sheaf__block_kind(sheaf__rows_front(rows), i);
     sheaf_shape shape = sheaf__shape_prepend(kind.shape, (int64_t)rows->count);
     sheaf_tensor *out = sheaf__tensor_new(kind.dtype, shape, NULL, err);
     if (!out)
@@ -142,7 +135,7 @@ static void put_sparse(const sheaf_tensor *t, int64_t row, int64_t *indices, cha
 /* Sparse rows as one sparse tensor of one more axis; the sizes are the largest of each axis. */
 static sheaf_tensor *join_sparse(const struct sheaf__rows *rows, size_t i, sheaf_error *err)
 {
-    struct kind kind = kind_of(sheaf__rows_front(rows), i);
+    struct sheaf__row_kind kind = sheaf__block_kind(sheaf__rows_front(rows), i);
     int64_t entries = 0;
     for (size_t b = rows->head; b < rows->used; b++) {
         const sheaf_tensor *t = rows->blocks[b]->columns->items[i].tensor;
@@ -231,7 +224,7 @@ static sheaf_element *whole_block(struct sheaf__block *block, sheaf_error *err)
 
 sheaf_status sheaf__rows_stack(struct sheaf__rows *rows, sheaf_element **batch, sheaf_error *err)
 {
-    SHEAF__TRY(check(rows, err));
+    SHEAF__TRY(sheaf__rows_check(rows, false, err));
     struct sheaf__block *block = sheaf__rows_front(rows);
     bool one = rows->head + 1 == rows->used && !block->boxed;
     sheaf_element *e = one ? whole_block(block, err) : join(rows, err);

@@ -67,6 +67,9 @@ struct sheaf__stage_ops {
     void (*stop)(struct sheaf__iter *it);
     bool lazy; /* makes its inputs' iterators itself */
 
+    /* The size of the batches that it makes, for rebatching; -1: hidden from it (R1.9). NULL: it makes
+     * none. */
+    int64_t (*batch_size)(const sheaf_dataset *d);
     /* Writes the parameters after the name: "(4, drop_remainder)". */
     void (*explain)(const sheaf_dataset *d, struct sheaf__str *text);
 };

@@ -27,6 +27,7 @@ enum sheaf__trait {
     X(MAP, map, "map", SHEAF__PASS)                                                         \
     X(FILTER, filter, "filter", SHEAF__PASS | SHEAF__KEEPS_BATCH)                           \
     X(BATCH, batch, "batch", SHEAF__PASS)                                                   \
+    X(PADDED_BATCH, padded_batch, "padded_batch", SHEAF__PASS)                              \
     X(UNBATCH, unbatch, "unbatch", SHEAF__PASS)                                             \
     X(SHUFFLE, shuffle, "shuffle", SHEAF__PASS | SHEAF__KEEPS_BATCH)                        \
     X(REPEAT, repeat, "repeat", SHEAF__PASS | SHEAF__KEEPS_BATCH)                           \

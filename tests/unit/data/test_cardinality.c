@@ -72,6 +72,7 @@ static sheaf_dataset *apply(const char *op, sheaf_dataset *d)
     CASE("batch(2, drop)", batched(d, 2, true))
     CASE("batch(7)", batched(d, 7, false))
     CASE("batch(7, drop)", batched(d, 7, true))
+    CASE("padded_batch(2)", sheaf_dataset_padded_batch(d, 2, NULL))
     CASE("unbatch of batch(2)", sheaf_dataset_unbatch(batched(d, 2, false)))
     CASE("unbatch of batch(2, drop)", sheaf_dataset_unbatch(batched(d, 2, true)))
     CASE("rebatch(1) of batch(2)",
@@ -118,7 +119,7 @@ static void test_golden_ops(void **state)
             checked++;
         }
     }
-    assert_int_equal(checked, 4 * 41);
+    assert_int_equal(checked, 4 * 42);
     json_decref(root);
 }
 

@@ -228,6 +228,7 @@ static sheaf_dataset *stage(sheaf_dataset *d, const json_t *op)
     const sheaf_batch_options batch = {.drop_remainder =
                                            json_is_true(json_object_get(op, "drop_remainder")),
                                        .parallel = (int)number_at(op, "parallel", 0)};
+    const sheaf_padded_batch_options padded = {.drop_remainder = batch.drop_remainder};
     const sheaf_shuffle_options shuffle = {.seed = number_at(op, "seed", 0),
                                            .has_seed = true,
                                            .no_reshuffle =
@@ -240,6 +241,7 @@ static sheaf_dataset *stage(sheaf_dataset *d, const json_t *op)
     STAGE("flat_map", sheaf_dataset_flat_map(d, apply_spread, function_of(op)))
     STAGE("interleave", interleaved(d, op))
     STAGE("batch", sheaf_dataset_batch(d, number_at(op, "size", 0), &batch))
+    STAGE("padded_batch", sheaf_dataset_padded_batch(d, number_at(op, "size", 0), &padded))
     STAGE("unbatch", sheaf_dataset_unbatch(d))
     STAGE("rebatch", rebatched(d, op))
     STAGE("shuffle", sheaf_dataset_shuffle(d, number_at(op, "buffer", 0), &shuffle))
@@ -271,8 +273,7 @@ static bool can_build(const json_t *ops)
     for (size_t i = 0; i < json_array_size(ops); i++) {
         const char *name = text_at(json_array_get(ops, i), "op");
         const json_t *with = json_object_get(json_array_get(ops, i), "with");
-        if (strcmp(name, "cache") == 0 || strcmp(name, "padded_batch") == 0 ||
-            (with && !can_build(with)))
+        if (strcmp(name, "cache") == 0 || (with && !can_build(with)))
             return false;
     }
     return true;

@@ -219,6 +219,7 @@ static sheaf_dataset *named(const char *name)
     CASE("batch(drop).map", mapped_with_spec())
     CASE("batch(num_parallel_calls)",
          sheaf_dataset_batch(sheaf_dataset_range(0, 32, 1), 4, &parallel))
+    CASE("padded_batch(4)", sheaf_dataset_padded_batch(sheaf_dataset_range(0, 32, 1), 4, NULL))
     CASE("batch(4).batch(2)", sheaf_dataset_batch(fours(false), 2, NULL))
     CASE("batch.unbatch.batch(2)",
          sheaf_dataset_batch(sheaf_dataset_unbatch(fours(false)), 2, NULL))
@@ -251,7 +252,7 @@ static void test_golden_inferred_sizes(void **state)
         sheaf_dataset_free(d);
         checked++;
     }
-    assert_int_equal(checked, 23);
+    assert_int_equal(checked, 24);
     json_decref(root);
 }
 
