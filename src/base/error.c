@@ -119,6 +119,24 @@ void sheaf__error_set_peer(sheaf_error *err, const char *job, int32_t index)
     err->peer.index = index;
 }
 
+bool sheaf__error_unpack(sheaf_error *err, const void *data, size_t size)
+{
+    sheaf_error e;
+    if (size != sizeof(e))
+        return false;
+    memcpy(&e, data, sizeof(e));
+    if (e.status >= 0)
+        return false;
+    e.message[sizeof(e.message) - 1] = '\0';
+    e.file[sizeof(e.file) - 1] = '\0';
+    e.origin.job[sizeof(e.origin.job) - 1] = '\0';
+    e.peer.job[sizeof(e.peer.job) - 1] = '\0';
+    flatten(e.message);
+    flatten(e.file);
+    *err = e;
+    return true;
+}
+
 void sheaf__error_prefix(sheaf_error *err, const char *format, ...)
 {
     if (!err)

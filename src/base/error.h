@@ -10,6 +10,7 @@
 #include <sheaf/status.h>
 
 #include <stdarg.h>
+#include <stddef.h>
 
 #define SHEAF__UNKNOWN UINT64_MAX /* offset or record not known */
 
@@ -53,6 +54,10 @@ void sheaf__error_set_peer(sheaf_error *err, const char *job, int32_t index);
 /* Puts "<text>: " before the message: who passes an error on adds what it was doing. Never changes
  * anything else. */
 void sheaf__error_prefix(sheaf_error *err, const char *format, ...) SHEAF_PRINTF(2, 3);
+
+/* An error that another task sent as it is: `size` bytes at `data`. Its texts end where they should. False, and nothing is
+ * written, if that is no error. */
+bool sheaf__error_unpack(sheaf_error *err, const void *data, size_t size);
 
 /* A first error that is kept: copies `*err` into `*first` if `first` holds none yet. */
 void sheaf__error_keep_first(sheaf_error *first, const sheaf_error *err);

@@ -160,13 +160,11 @@ static void on_abort(struct sheaf__core *core, struct sheaf__call *call,
                      const struct sheaf__coll_head *head)
 {
     struct sheaf__abort *a = abort_of(core, head->epoch);
-    if (!a || head->seq >= a->seq || sheaf__call_payload_size(call) != sizeof(a->cause))
+    if (!a || head->seq >= a->seq)
         return;
     a->seq = head->seq;
-    memcpy(&a->cause, sheaf__call_payload(call), sizeof(a->cause));
-    a->cause.message[sizeof(a->cause.message) - 1] = '\0';
-    if (a->cause.status >= 0)
-        a->cause.status = SHEAF_ERR_ABORTED;
+    if (!sheaf__error_unpack(&a->cause, sheaf__call_payload(call), sheaf__call_payload_size(call)))
+        sheaf__error(&a->cause, SHEAF_ERR_ABORTED, "a call was aborted without an error");
     /* All blame the member that was lost first, not who left because of that. */
     if (a->cause.status == SHEAF_ERR_TEAM_LOST && core->team->blame.status == SHEAF_OK)
         core->team->blame = a->cause;

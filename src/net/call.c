@@ -109,18 +109,6 @@ void sheaf__reply_begin(struct sheaf__peer *peer, struct sheaf__incoming *in)
     in->sink.count = request->into_count;
 }
 
-/* An error that came over the wire; its texts end where they should. */
-static void read_failure(const struct sheaf__buf *meta, sheaf_error *error)
-{
-    memcpy(error, meta->data, sizeof(*error));
-    error->message[sizeof(error->message) - 1] = '\0';
-    error->file[sizeof(error->file) - 1] = '\0';
-    error->origin.job[sizeof(error->origin.job) - 1] = '\0';
-    error->peer.job[sizeof(error->peer.job) - 1] = '\0';
-    if (error->status >= 0)
-        error->status = SHEAF_ERR_INTERNAL;
-}
-
 void sheaf__reply_end(struct sheaf__peer *peer, struct sheaf__incoming *in)
 {
     struct sheaf__request *request = in->request;
@@ -129,7 +117,8 @@ void sheaf__reply_end(struct sheaf__peer *peer, struct sheaf__incoming *in)
     if (!request)
         return;
     if (in->frame.type == SHEAF__FRAME_FAILURE) {
-        read_failure(&in->meta, &request->error);
+        if (!sheaf__error_unpack(&request->error, in->meta.data, in->meta.size))
+            sheaf__error(&request->error, SHEAF_ERR_INTERNAL, "a failure without an error");
     } else {
         if (in->meta.size > 0) {
             struct sheaf__buf meta = request->reply_meta;

@@ -385,12 +385,7 @@ static sheaf_status on_refuse(struct sheaf__handshake *h, struct sheaf__cursor *
     if (h->state != SHEAF__HANDSHAKE_WELCOME || !mac_is_right(h, REFUSE) ||
         !sheaf__cursor_bytes(c, sizeof(h->error), &error) || sheaf__cursor_left(c) != MAC)
         return unproved(h);
-    memcpy(&h->error, error, sizeof(h->error));
-    h->error.message[sizeof(h->error.message) - 1] = '\0';
-    h->error.file[sizeof(h->error.file) - 1] = '\0';
-    h->error.origin.job[sizeof(h->error.origin.job) - 1] = '\0';
-    h->error.peer.job[sizeof(h->error.peer.job) - 1] = '\0';
-    if (h->error.status >= 0)
+    if (!sheaf__error_unpack(&h->error, error, sizeof(h->error)))
         return malformed(h);
     h->retry = retry != 0;
     return fail(h);

@@ -101,6 +101,29 @@ static void the_first_is_kept(void **state)
     assert_int_equal(sheaf__error_copy(NULL, &first), SHEAF_ERR_IO);
 }
 
+/* What another task sends is an error of the right size, or none; its texts are lines that end. */
+static void unpacks(void **state)
+{
+    (void)state;
+    sheaf_error sent, err = {.status = SHEAF_OK};
+    memset(&sent, 'x', sizeof(sent));
+    sent.status = SHEAF_ERR_DATA_LOSS;
+    sent.message[3] = '\n';
+    assert_true(sheaf__error_unpack(&err, &sent, sizeof(sent)));
+    assert_int_equal(err.status, SHEAF_ERR_DATA_LOSS);
+    assert_int_equal(strlen(err.message), sizeof(err.message) - 1);
+    assert_memory_equal(err.message, "xxx xx", 6);
+    assert_int_equal(strlen(err.file), sizeof(err.file) - 1);
+    assert_int_equal(strlen(err.origin.job), sizeof(err.origin.job) - 1);
+    assert_int_equal(strlen(err.peer.job), sizeof(err.peer.job) - 1);
+    memset(&err, 0, sizeof(err));
+    sent.status = SHEAF_OK;
+    assert_false(sheaf__error_unpack(&err, &sent, sizeof(sent)));
+    sent.status = SHEAF_ERR_IO;
+    assert_false(sheaf__error_unpack(&err, &sent, sizeof(sent) - 1));
+    assert_int_equal(err.status, SHEAF_OK);
+}
+
 /* S221: stable codes with TensorFlow's names. */
 static void s221_names(void **state)
 {
@@ -121,7 +144,7 @@ int main(void)
         rig_test(is_512_bytes), rig_test(fills_and_names_the_origin),
         rig_test(says_where),   rig_test(long_parts_are_cut),
         rig_test(from_errno),   rig_test(the_first_is_kept),
-        rig_test(s221_names),
+        rig_test(unpacks),      rig_test(s221_names),
     };
     return rig_run(tests);
 }
