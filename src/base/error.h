@@ -49,6 +49,9 @@ sheaf_status sheaf__errno_status(int code);
 /* "not enough memory for <what>"; RESOURCE_EXHAUSTED. */
 sheaf_status sheaf__no_memory(sheaf_error *err, const char *what) __attribute__((cold));
 
+/* A task in a message, which takes its job and index. */
+#define SHEAF__TASK "/job:%s/task:%d"
+
 /* Names the task whom the error concerns, after it was filled. */
 void sheaf__error_set_peer(sheaf_error *err, const char *job, int32_t index);
 /* Puts "<text>: " before the message: who passes an error on adds what it was doing. Never changes

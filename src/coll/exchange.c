@@ -162,8 +162,8 @@ sheaf_status sheaf__coll_member_mismatch(const struct sheaf__team *team,
 {
     const sheaf_task *a = &team->members[team->rank].task, *b = &team->members[rank].task;
     char us[40], them[40];
-    snprintf(us, sizeof(us), "%s:%d", a->job, a->index);
-    snprintf(them, sizeof(them), "%s:%d", b->job, b->index);
+    snprintf(us, sizeof(us), SHEAF__TASK, a->job, a->index);
+    snprintf(them, sizeof(them), SHEAF__TASK, b->job, b->index);
     sheaf__coll_mismatch(us, mine, them, theirs, err);
     sheaf__error_set_peer(err, b->job, b->index);
     return SHEAF_ERR_TEAM_MISMATCH;
@@ -282,7 +282,7 @@ static void name_missing(struct sheaf__exchange *x, sheaf_error *err)
     for (int i = 0; i < team->size; i++) {
         if (i == team->rank || x->calls[i])
             continue;
-        sheaf__str_printf(&who, "%s%s:%d", missing ? ", " : "", team->members[i].task.job,
+        sheaf__str_printf(&who, "%s" SHEAF__TASK, missing ? ", " : "", team->members[i].task.job,
                           team->members[i].task.index);
         if (missing++ == 0)
             sheaf__error_set_peer(err, team->members[i].task.job, team->members[i].task.index);

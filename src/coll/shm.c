@@ -161,7 +161,7 @@ static void name_missing(const struct until *u, sheaf_error *err)
         if (r == team->rank || counter_of(u, r) >= u->value)
             continue;
         sheaf_error cause = *err;
-        sheaf__error(err, cause.status, "%s; not called by %s:%d", cause.message, task->job,
+        sheaf__error(err, cause.status, "%s; not called by " SHEAF__TASK, cause.message, task->job,
                      task->index);
         sheaf__error_set_peer(err, task->job, task->index);
         return;

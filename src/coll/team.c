@@ -69,8 +69,8 @@ static sheaf_status missing(struct sheaf__team *team, const sheaf_error *cause, 
         struct sheaf__member *m = &team->members[i];
         struct sheaf__peer *found = i == team->rank ? NULL : sheaf__net_find(team->net, &m->task);
         if (i != team->rank && (!found || m->replicas == 0)) {
-            sheaf__str_printf(&who, "%s%s:%d at %s", first ? ", " : "", m->task.job, m->task.index,
-                              m->address);
+            sheaf__str_printf(&who, "%s" SHEAF__TASK " at %s", first ? ", " : "", m->task.job,
+                              m->task.index, m->address);
             first = first ? first : m;
         }
         sheaf__peer_unref(found);
@@ -144,8 +144,8 @@ static sheaf_status check_joins(struct sheaf__team *team, sheaf_error *err)
         if (m->join.u.join.size == team->size && m->join.u.join.order == team->reproducible)
             continue;
         sheaf__error(err, SHEAF_ERR_TEAM_MISMATCH,
-                     "%s:%d joins a team of %d members%s, this member one of %d%s", m->task.job,
-                     m->task.index, m->join.u.join.size,
+                     SHEAF__TASK " joins a team of %d members%s, this member one of %d%s",
+                     m->task.job, m->task.index, m->join.u.join.size,
                      m->join.u.join.order ? " in reproducible order" : "", team->size,
                      team->reproducible ? " in reproducible order" : "");
         sheaf__error_set_peer(err, m->task.job, m->task.index);

@@ -100,7 +100,7 @@ void sheaf__reply_begin(struct sheaf__peer *peer, struct sheaf__incoming *in)
     size_t capacity = sheaf__parts_size(request->into, request->into_count);
     if (in->frame.payload_size > capacity) {
         sheaf__error(&request->error, SHEAF_ERR_INVALID_ARGUMENT,
-                     "%s:%d replied with %zu bytes, expected at most %zu", peer->task.job,
+                     SHEAF__TASK " replied with %zu bytes, expected at most %zu", peer->task.job,
                      peer->task.index, (size_t)in->frame.payload_size, capacity);
         return;
     }

@@ -218,7 +218,7 @@ static sheaf_status decide(struct sheaf__conn *conn)
         conn->net->strangers--;
     conn->proved = true;
     if (why) {
-        sheaf__error(&error, SHEAF_ERR_UNAVAILABLE, "%s:%d refuses for now: %s",
+        sheaf__error(&error, SHEAF_ERR_UNAVAILABLE, SHEAF__TASK " refuses for now: %s",
                      conn->net->identity.task.job, conn->net->identity.task.index, why);
         sheaf__handshake_refuse(&conn->handshake, true, &error);
         return error.status;

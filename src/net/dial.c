@@ -43,7 +43,7 @@ struct sheaf__peer *sheaf__net_find(struct sheaf__net *net, const sheaf_task *ta
 static sheaf_status explain(const sheaf_task *task, const char *address, const char *doing,
                             const sheaf_error *cause, sheaf_error *err)
 {
-    sheaf__error(err, cause->status, "%s %s:%d%s%s: %s", doing, task->job, task->index,
+    sheaf__error(err, cause->status, "%s " SHEAF__TASK "%s%s: %s", doing, task->job, task->index,
                  address ? " at " : "", address ? address : "", cause->message);
     sheaf__error_set_peer(err, task->job, task->index);
     return cause->status;

@@ -198,6 +198,7 @@ static sheaf_status send_proof(struct sheaf__handshake *h)
     size_t at = begin(h, PROOF);
     put_task(&h->transcript, &h->wanted);
     put_tables(&h->transcript, h->self);
+    sheaf__buf_sized(&h->transcript, h->self->address, strlen(h->self->address));
     h->state = SHEAF__HANDSHAKE_WELCOME;
     return end(h, PROOF, at, true);
 }
@@ -277,18 +278,19 @@ static sheaf_status compare(struct sheaf__handshake *h)
     if (strcmp(a->run_id, b->run_id) != 0) {
         h->retry = true;
         return sheaf__error(&h->error, SHEAF_ERR_INCOMPATIBLE,
-                            "%s:%d belongs to run \"%s\", %s:%d to run \"%s\"", b->task.job,
-                            b->task.index, b->run_id, a->task.job, a->task.index, a->run_id);
+                            SHEAF__TASK " belongs to run \"%s\", " SHEAF__TASK " to run \"%s\"",
+                            b->task.job, b->task.index, b->run_id, a->task.job, a->task.index,
+                            a->run_id);
     }
     for (size_t i = 0; i < a->table_count; i++)
         for (size_t j = 0; j < b->table_count; j++)
             if (strcmp(a->tables[i].name, b->tables[j].name) == 0 &&
                 memcmp(a->tables[i].digest, b->tables[j].digest, SHEAF__SHA256_SIZE) != 0)
-                return sheaf__error(&h->error, SHEAF_ERR_INCOMPATIBLE,
-                                    "table \"%s\" of %s:%d differs from that of %s:%d; all tasks "
-                                    "must run the same program",
-                                    a->tables[i].name, b->task.job, b->task.index, a->task.job,
-                                    a->task.index);
+                return sheaf__error(
+                    &h->error, SHEAF_ERR_INCOMPATIBLE,
+                    "table \"%s\" of " SHEAF__TASK " differs from that of " SHEAF__TASK
+                    "; all tasks must run the same program",
+                    a->tables[i].name, b->task.job, b->task.index, a->task.job, a->task.index);
     return SHEAF_OK;
 }
 
@@ -331,11 +333,13 @@ static sheaf_status on_proof(struct sheaf__handshake *h, struct sheaf__cursor *c
         send_refusal(h, false, false);
         return h->error.status;
     }
-    if (!get_task(c, &wanted) || !get_tables(c, &h->peer) || sheaf__cursor_left(c) != MAC)
+    if (!get_task(c, &wanted) || !get_tables(c, &h->peer) ||
+        !get_text(c, h->peer.address, sizeof(h->peer.address)) || sheaf__cursor_left(c) != MAC)
         return malformed(h);
     if (!same_task(&wanted, &h->self->task))
-        sheaf__error(&h->error, SHEAF_ERR_INCOMPATIBLE, "%s:%d answers where %s:%d was expected",
-                     h->self->task.job, h->self->task.index, wanted.job, wanted.index);
+        sheaf__error(&h->error, SHEAF_ERR_INCOMPATIBLE,
+                     SHEAF__TASK " answers where " SHEAF__TASK " was expected", h->self->task.job,
+                     h->self->task.index, wanted.job, wanted.index);
     else
         compare(h);
     if (h->error.status < 0) {
@@ -355,8 +359,9 @@ static sheaf_status on_welcome(struct sheaf__handshake *h, struct sheaf__cursor 
         !get_offer(c, &h->offer) || sheaf__cursor_left(c) != MAC)
         return malformed(h);
     if (!same_task(&h->peer.task, &h->wanted)) {
-        sheaf__error(&h->error, SHEAF_ERR_INCOMPATIBLE, "%s:%d answers where %s:%d was expected",
-                     h->peer.task.job, h->peer.task.index, h->wanted.job, h->wanted.index);
+        sheaf__error(&h->error, SHEAF_ERR_INCOMPATIBLE,
+                     SHEAF__TASK " answers where " SHEAF__TASK " was expected", h->peer.task.job,
+                     h->peer.task.index, h->wanted.job, h->wanted.index);
         return fail(h);
     }
     if (compare(h) < 0)

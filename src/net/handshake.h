@@ -7,7 +7,8 @@
  *     dialer                                    listener
  *     HELLO  version, nonce, who I am, run  ->
  *                                           <-  CHALLENGE  nonce
- *     PROOF  whom I want, tables, host, MAC ->             the stranger shows first that it knows
+ *     PROOF  whom I want, tables, host,     ->             the stranger shows first that it knows
+ *            where I listen, MAC
  *                                           <-  WELCOME  who I am, tables, offer, MAC
  *                                               or REFUSE  why
  *     READY  which transport, MAC           ->
@@ -38,8 +39,9 @@ struct sheaf__identity {
     char run_id[SHEAF__RUN_ID_MAX + 1];
     struct sheaf__table tables[SHEAF__TABLES_MAX];
     size_t table_count;
-    uint64_t host;       /* sheaf__segment_host() */
-    uint32_t transports; /* bits 1 << enum sheaf__lane_kind that it can do */
+    uint64_t host;                     /* sheaf__segment_host() */
+    uint32_t transports;               /* bits 1 << enum sheaf__lane_kind that it can do */
+    char address[SHEAF__ADDRESS_TEXT]; /* where it listens, as a dialer says; "": nowhere */
 };
 
 /* How bytes travel after the handshake. FAR is never offered: it says that UCX may go between machines. */

@@ -200,15 +200,26 @@ sheaf_status sheaf__net_set_digest(struct sheaf__net *net, const char *name,
     return SHEAF_OK;
 }
 
+/* The name that the others know it by: the cluster's, but for a port that was left open. */
+static void name_address(struct sheaf__net *net)
+{
+    const char *port = strrchr(net->listen_address, ':');
+    const bool open = port && strcmp(port, ":0") == 0;
+    sheaf__str_copy(net->identity.address, sizeof(net->identity.address),
+                    open ? net->address : net->listen_address);
+}
+
 sheaf_status sheaf__net_start(struct sheaf__net *net, sheaf_error *err)
 {
     atomic_store(&net->next_timer, sheaf__clock_now() + net->heartbeat / 2);
     if (net->listen_address[0]) {
         sheaf_status status = sheaf__accept_open(net, err);
         if (status < 0) {
-            sheaf__error_prefix(err, "%s:%d", net->identity.task.job, net->identity.task.index);
+            if (err)
+                err->origin = net->identity.task;
             return status;
         }
+        name_address(net);
     }
     net->started = true;
     SHEAF__TRY(sheaf__thread_start("sheaf-beat", sheaf__drive_beat, net, NULL, &net->beater, err));

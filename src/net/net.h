@@ -29,6 +29,8 @@ struct sheaf__part {
     size_t size;
 };
 
+#define SHEAF__ADDRESS_TEXT 288 /* "[host]:port" with the longest name */
+
 /* ---- in-process networks: N tasks in one process, for tests ---- */
 
 /* Where nets of one process find each other by address, instead of sockets. */
@@ -56,8 +58,8 @@ struct sheaf__net_options {
  * the transport from SHEAF_TRANSPORT. */
 sheaf_status sheaf__net_new(const struct sheaf__net_options *options, struct sheaf__net **net,
                             sheaf_error *err);
-/* Listens and starts the keeper. ALREADY_EXISTS: the port is taken; the error names address and
- * task. */
+/* Listens and starts the keeper. ALREADY_EXISTS: the port is taken; the error names the address, its
+ * origin is the task. */
 sheaf_status sheaf__net_start(struct sheaf__net *net, sheaf_error *err);
 /* Says goodbye to all peers, after what was sent before has left (at most `deadline`), and closes;
  * with a negative deadline it closes without a word, as a task does that dies.
@@ -102,7 +104,7 @@ void sheaf__peer_unref(struct sheaf__peer *peer);
 sheaf_task sheaf__peer_task(const struct sheaf__peer *peer);
 uint64_t sheaf__peer_incarnation(const struct sheaf__peer *peer);
 struct sheaf__net *sheaf__peer_net(const struct sheaf__peer *peer);
-/* Its address as text, for messages. */
+/* Where it listens, as its cluster says; if nowhere, where its connection comes from. */
 const char *sheaf__peer_address(const struct sheaf__peer *peer);
 /* "inproc", "shm", "tcp" or "ucx": how bytes travel to it. */
 const char *sheaf__peer_transport(const struct sheaf__peer *peer);

@@ -68,7 +68,8 @@ const char *sheaf__peer_transport(const struct sheaf__peer *peer)
 static sheaf_status describe(const struct sheaf__peer *peer, const sheaf_error *cause, bool left,
                              sheaf_error *err)
 {
-    sheaf__error(err, SHEAF_ERR_UNAVAILABLE, left ? "%s:%d at %s: %s" : "%s:%d at %s was lost: %s",
+    sheaf__error(err, SHEAF_ERR_UNAVAILABLE,
+                 left ? SHEAF__TASK " at %s: %s" : SHEAF__TASK " at %s was lost: %s",
                  peer->task.job, peer->task.index, peer->address, cause->message);
     sheaf__error_set_peer(err, peer->task.job, peer->task.index);
     return SHEAF_ERR_UNAVAILABLE;
@@ -354,7 +355,8 @@ sheaf_status sheaf__peer_establish(struct sheaf__conn *conn, sheaf_error *err)
     peer->bell = -1;
     peer->task = conn->handshake.peer.task;
     peer->incarnation = conn->handshake.peer.incarnation;
-    sheaf__str_copy(peer->address, sizeof(peer->address), conn->address);
+    const char *listens = conn->handshake.peer.address;
+    sheaf__str_copy(peer->address, sizeof(peer->address), *listens ? listens : conn->address);
     sheaf__list_init(&peer->calls);
     peer->last_heard = sheaf__clock_now();
     sheaf_status status = make_lanes(peer, conn, err);

@@ -289,8 +289,9 @@ sheaf_status sheaf__serve_begin(struct sheaf__peer *peer, struct sheaf__incoming
     const struct sheaf__service *service =
         in->frame.kind < SHEAF__CALL_KINDS ? &net->services[in->frame.kind] : NULL;
     if (!service || !service->serve) {
-        sheaf__error(err, SHEAF_ERR_UNIMPLEMENTED, "%s:%d does not serve requests of kind %d",
-                     net->identity.task.job, net->identity.task.index, in->frame.kind);
+        sheaf__error(err, SHEAF_ERR_UNIMPLEMENTED,
+                     SHEAF__TASK " does not serve requests of kind %d", net->identity.task.job,
+                     net->identity.task.index, in->frame.kind);
         return refuse(peer, in, err);
     }
     struct sheaf__call *call = take_call(net);

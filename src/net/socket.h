@@ -4,9 +4,7 @@
 
 /* The system's TCP sockets: non-blocking, closed on exec, on the named address only. */
 
-#include <sheaf/status.h>
-
-#define SHEAF__ADDRESS_TEXT 288 /* "[host]:port" with the longest name */
+#include "net/net.h"
 
 /* Listens on "host:port" (port 0: any free one) and writes the address with the real port to
  * `text`. ALREADY_EXISTS: the port is taken. Errors name the address. */

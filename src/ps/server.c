@@ -53,6 +53,7 @@ static sheaf_status list_workers(struct sheaf__ps_server *server, const sheaf_cl
             struct sheaf__ps_worker *w = &server->workers[server->worker_count++];
             sheaf__str_copy(w->task.job, sizeof(w->task.job), jobs[j]);
             w->task.index = i;
+            w->address = sheaf_cluster_address(c, jobs[j], i);
         }
     return SHEAF_OK;
 }
@@ -86,8 +87,7 @@ static void worker_down(struct sheaf__peer *peer, const sheaf_error *cause, void
         w->state = SHEAF__PS_GONE;
     sheaf__mutex_unlock(&server->lock);
     if (lost)
-        sheaf__log(SHEAF_LOG_WARN, "%s:%d ended before its work was done: %s", task.job, task.index,
-                   cause->message);
+        sheaf__log(SHEAF_LOG_WARN, "%s before its work was done", cause->message);
     sheaf__ps_changed(server);
 }
 

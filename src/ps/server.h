@@ -19,6 +19,7 @@ enum sheaf__ps_worker_state {
 /* A chief or worker task of the cluster. */
 struct sheaf__ps_worker {
     sheaf_task task;
+    const char *address; /* the cluster's text */
     enum sheaf__ps_worker_state state;
     bool connected;
     uint64_t incarnation, sequence; /* of its last push that was applied */

@@ -34,8 +34,8 @@ static sheaf_status await_chief(const struct sheaf__ps_server *server, const cha
     const struct sheaf__ps_worker *chief = &server->workers[0];
     if (chief->state != SHEAF__PS_GONE && chief->state != SHEAF__PS_FINISHED)
         return SHEAF_PENDING;
-    sheaf__error(err, SHEAF_ERR_UNAVAILABLE, "%s:%d ended before it had %s", chief->task.job,
-                 chief->task.index, what);
+    sheaf__error(err, SHEAF_ERR_UNAVAILABLE, SHEAF__TASK " at %s ended before it had %s",
+                 chief->task.job, chief->task.index, chief->address, what);
     sheaf__error_set_peer(err, chief->task.job, chief->task.index);
     return SHEAF_ERR_UNAVAILABLE;
 }

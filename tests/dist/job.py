@@ -130,6 +130,11 @@ class Cluster:
         cluster = {j: a for j, a in self.addresses.items() if j != "evaluator"}
         return json.dumps({"cluster": cluster, "task": {"type": job, "index": index}})
 
+    def named(self, task):
+        """How errors name "worker:1"."""
+        job, index = task.split(":")
+        return f"/job:{job}/task:{index} at {self.addresses[job][int(index)]}"
+
     def start(self, job, index, *argv, **env):
         return self.test.start(f"{job}-{index}", *argv, TF_CONFIG=self.config(job, index), **env)
 

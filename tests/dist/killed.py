@@ -13,7 +13,7 @@ FOREVER = ("--epochs", "1000000")
 NAMED, ENDED = 1, 5
 
 
-def named_in_time(t, tasks, victim, since):
+def named_in_time(tasks, victim, since):
     """Each of `tasks` has a line on stderr with the victim within a second of `since`."""
     for task in tasks:
         task.says(re.escape(victim), NAMED, stream=1)
@@ -42,10 +42,10 @@ def case_worker_of_workers(t):
     tasks["worker:1"].kill()
     since = time.monotonic()
     others = [tasks["worker:0"], tasks["worker:2"]]
-    named_in_time(t, others, "worker:1 at ", since)
+    named_in_time(others, cluster.named("worker:1"), since)
     all_end(others, since)
     for task in others:
-        task.fails("worker:1 at 127.0.0.1:")
+        task.fails(cluster.named("worker:1"))
 
 
 def case_T16_stopped_worker(t):
@@ -56,7 +56,7 @@ def case_T16_stopped_worker(t):
     since = time.monotonic()
     tasks["worker:0"].ends(ENDED)
     check(time.monotonic() - since <= ENDED * SLOW, "too late", tasks["worker:0"].show())
-    tasks["worker:0"].fails("worker:1")
+    tasks["worker:0"].fails(cluster.named("worker:1"))
     tasks["worker:1"].kill()
     tasks["worker:1"].ends(1)
 
@@ -76,7 +76,7 @@ def case_worker_of_ps(t):
     tasks = start_unlike(t, cluster, ("--epochs", str(int(300 / SLOW))), FOREVER)
     tasks["worker:1"].kill()
     since = time.monotonic()
-    named_in_time(t, [tasks["ps:0"], tasks["ps:1"]], "worker:1", since)
+    named_in_time([tasks["ps:0"], tasks["ps:1"]], cluster.named("worker:1"), since)
     code = tasks["worker:0"].ends(60)
     check(code == 0 and not tasks["worker:0"].err, f"exit code {code}", tasks["worker:0"].show())
     for name in ("ps:0", "ps:1"):
@@ -89,7 +89,7 @@ def case_chief_of_ps(t):
     cluster = t.cluster(worker=2, ps=1)
     tasks = start_unlike(t, cluster, FOREVER, ("--epochs", str(int(300 / SLOW))))
     tasks["worker:0"].kill()
-    named_in_time(t, [tasks["ps:0"]], "worker:0", time.monotonic())
+    named_in_time([tasks["ps:0"]], cluster.named("worker:0"), time.monotonic())
     code = tasks["worker:1"].ends(60)
     check(code == 0, f"exit code {code}", tasks["worker:1"].show())
     code = tasks["ps:0"].ends(5)
@@ -122,14 +122,13 @@ def case_ps(t):
     cluster = t.cluster(worker=2, ps=2)
     tasks = training(t, cluster, *FOREVER, wait="epoch 9 ")
     victim = tasks.pop("ps:1")
-    address = cluster.addresses["ps"][1]
     victim.kill()
     since = time.monotonic()
     workers = [tasks["worker:0"], tasks["worker:1"]]
-    named_in_time(t, workers, f"ps:1 at {address}", since)
+    named_in_time(workers, cluster.named("ps:1"), since)
     all_end(tasks.values(), since)
     for task in tasks.values():
-        task.fails("ps:1", lines=None)
+        task.fails(cluster.named("ps:1"), lines=None)
     goes_on(t)
 
 
@@ -142,7 +141,7 @@ def case_ps_while_saving(t):
         tasks["worker:0"].says("epoch 3 ")
         time.sleep(0.013 * moment)
         tasks["ps:0"].kill()
-        tasks["worker:0"].fails("ps:0", limit=ENDED)
+        tasks["worker:0"].fails(cluster.named("ps:0"), limit=ENDED)
         tasks["ps:0"].ends(1)
         check(t.checkpoints(), "no checkpoint")
         goes_on(t)

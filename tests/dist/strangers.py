@@ -67,7 +67,7 @@ def case_T65_strangers(t):
     job[1].says("^paused$")
     for number, env in enumerate(({"SHEAF_INSECURE": "1", "SHEAF_RUN_ID": "one"}, dict(known, SHEAF_SECRET_FILE=wrong),
                                   dict(known, SHEAF_RUN_ID="two", SHEAF_DEADLINE_S="2"))):
-        intruder(t, cluster, number, **env).fails("ps:0", ("secret", "secret", 'run "two"')[number], limit=10)
+        intruder(t, cluster, number, **env).fails("/job:ps/task:0", ("secret", "secret", 'run "two"')[number], limit=10)
     for address in (cluster.addresses["ps"][0], cluster.addresses["worker"][0]):
         shout(address, os.urandom(1 << 20))
         shout(address, b"GET / HTTP/1.0\r\n\r\n")

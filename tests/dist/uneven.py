@@ -60,7 +60,7 @@ def case_chief_is_lost_early(t):
     other = cluster.start("worker", 1, steps)
     other.says("^connected$")
     chief.kill()
-    other.fails("worker:0", "before", limit=1)
+    other.fails(cluster.named("worker:0") + " ended before", limit=1)
     chief.ends(1)
     check(ps.ends(5) > 0, "all workers are lost", ps.show())
 

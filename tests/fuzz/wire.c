@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes from a connection. The first byte chooses: 0 a listener that shakes hands with them, 1 a dialer, 2 frames of a
  * peer, 3 a whole handshake between two tasks of which the other bytes change some bytes on the way (position in 16 bits,
- * what to flip in 8): then at least one of the two must refuse. Nothing may be read or written beyond what came, and no
- * more memory taken than a few times that. */
+ * what to flip in 8): then at least one of the two must refuse; 4 the body of a proof by one that knows the secret. Nothing
+ * may be read or written beyond what came, and no more memory taken than a few times that. */
 #include "net/handshake.h"
 #include "net/lane.h"
 
 #include "base/context.h"
+#include "base/digest.h"
 #include "base/mem.h"
 
 #include <stdlib.h>
@@ -27,6 +28,7 @@ static struct sheaf__identity identity(const char *job)
     struct sheaf__identity id = {
         .task = {.index = 1}, .incarnation = 7, .run_id = "run", .host = 5};
     strcpy(id.task.job, job);
+    strcpy(id.address, "10.0.0.7:2222");
     strcpy(id.tables[0].name, "functions");
     id.table_count = 1;
     return id;
@@ -119,6 +121,47 @@ static void both_sides(const uint8_t *data, size_t size)
     sheaf__handshake_clear(&listener);
 }
 
+/* ---- a proof ---- */
+
+/* The listener has challenged; its transcript is what is proved, with the message itself. */
+static void put_proof(struct sheaf__buf *message, const struct sheaf__buf *transcript,
+                      const uint8_t *data, size_t size)
+{
+    static const char label[] = "sheaf dialer's proof";
+    uint8_t mac[SHEAF__SHA256_SIZE];
+    sheaf__buf_bytes(message, "SHEAF\3\0", 8);
+    sheaf__buf_fixed32(message, (uint32_t)(size + sizeof(mac)));
+    sheaf__buf_bytes(message, data, size);
+    struct sheaf__buf said = {0};
+    sheaf__buf_bytes(&said, transcript->data, transcript->size);
+    sheaf__buf_bytes(&said, message->data, message->size);
+    const struct sheaf__bytes parts[2] = {{label, sizeof(label) - 1}, {said.data, said.size}};
+    must(sheaf__hmac_sha256(secret.bytes, secret.size, parts, 2, mac, NULL) == SHEAF_OK);
+    sheaf__buf_bytes(message, mac, sizeof(mac));
+    sheaf__buf_free(&said);
+}
+
+static void proof(const uint8_t *data, size_t size)
+{
+    struct sheaf__identity a = identity("worker"), b = identity("ps");
+    struct sheaf__handshake dialer, listener;
+    struct sheaf__buf message = {0};
+    struct wire w = {0};
+    must(sheaf__handshake_init(&listener, &b, &secret, NULL, NULL) == SHEAF_OK);
+    must(sheaf__handshake_init(&dialer, &a, &secret, &b.task, NULL) == SHEAF_OK);
+    pass(&w, &dialer, &listener);
+    must(listener.state == SHEAF__HANDSHAKE_PROOF);
+    put_proof(&message, &listener.transcript, data, size);
+    sheaf__buf_clear(&dialer.out);
+    sheaf__buf_bytes(&dialer.out, message.data, message.size);
+    pass(&w, &dialer, &listener);
+    must(listener.state == SHEAF__HANDSHAKE_PROVED || listener.state == SHEAF__HANDSHAKE_FAILED);
+    must(strnlen(listener.peer.address, sizeof(listener.peer.address)) < sizeof(a.address));
+    sheaf__buf_free(&message);
+    sheaf__handshake_clear(&dialer);
+    sheaf__handshake_clear(&listener);
+}
+
 /* ---- frames ---- */
 
 struct memory_stream {
@@ -207,16 +250,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int64_t before = sheaf__mem_stats().live_blocks;
     if (size == 0)
         return 0;
-    switch (data[0] % 4) {
+    switch (data[0] % 5) {
     case 0:
     case 1:
-        one_side(data[0] % 4 == 1, data + 1, size - 1);
+        one_side(data[0] % 5 == 1, data + 1, size - 1);
         break;
     case 2:
         frames(data + 1, size - 1);
         break;
-    default:
+    case 3:
         both_sides(data + 1, size - 1);
+        break;
+    default:
+        proof(data + 1, size - 1);
     }
     must(sheaf__mem_stats().live_blocks == before);
     return 0;

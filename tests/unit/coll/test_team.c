@@ -403,11 +403,11 @@ static sheaf_status play_late(struct player *p)
         /* It comes when the others have given up, and learns why. */
         sheaf__wait_sleep(sheaf__clock_deadline(0.6), NULL, NULL);
         CHECK_FAILS(p, sheaf__channel_barrier(p->channel, p->local, &long_wait, &p->err),
-                    SHEAF_ERR_DEADLINE, "not called by worker:2");
+                    SHEAF_ERR_DEADLINE, "not called by /job:worker/task:2");
         return SHEAF_OK;
     }
     CHECK_FAILS(p, sheaf__channel_barrier(p->channel, p->local, &wait, &p->err), SHEAF_ERR_DEADLINE,
-                "step 3: not done in time; not called by worker:2");
+                "step 3: not done in time; not called by /job:worker/task:2");
     return SHEAF_OK;
 }
 
@@ -432,7 +432,7 @@ static sheaf_status absent_member(struct rig_task *task)
     sheaf_status status = world_member(task);
     if (w->absent == task->index + 1)
         return status;
-    if (status == SHEAF_ERR_UNAVAILABLE && strstr(task->err.message, "worker:1 at"))
+    if (status == SHEAF_ERR_UNAVAILABLE && strstr(task->err.message, "/job:worker/task:1 at"))
         return SHEAF_OK;
     return status < 0 ? status
                       : sheaf_error_set(&task->err, SHEAF_ERR_INTERNAL, "the team came together");
@@ -458,11 +458,11 @@ static sheaf_status play_lost(struct player *p)
     if (p->member == 1)
         return SHEAF_OK; /* leaves */
     CHECK_FAILS(p, sheaf__channel_all_reduce(p->channel, p->local, &r, &wait, &p->err),
-                SHEAF_ERR_TEAM_LOST, "worker:1 at");
+                SHEAF_ERR_TEAM_LOST, "/job:worker/task:1 at");
     CHECK(p, p->err.peer.index == 1);
     sheaf__channel_reset(p->channel);
     CHECK_FAILS(p, sheaf__channel_barrier(p->channel, p->local, &wait, &p->err),
-                SHEAF_ERR_TEAM_LOST, "worker:1 at");
+                SHEAF_ERR_TEAM_LOST, "/job:worker/task:1 at");
     return SHEAF_OK;
 }
 

@@ -209,7 +209,7 @@ static void placed_over(enum way way)
     part.size = s.table_size;
     into.size = 10;
     rig_fails(sheaf__call(peer, &r, &wait, &err), &err, SHEAF_ERR_INVALID_ARGUMENT,
-              "worker:1 replied with 3000000 bytes, expected at most 10");
+              "/job:worker/task:1 replied with 3000000 bytes, expected at most 10");
     check_echo(peer, 3, 3);
     sheaf__peer_unref(peer);
     nets_end(&n);
@@ -260,7 +260,7 @@ static void test_errors(void **state)
     assert_int_equal(err.origin.index, 1);
     r.kind = SHEAF__CALL_TEST + 50;
     rig_fails(sheaf__call(peer, &r, &wait, &err), &err, SHEAF_ERR_UNIMPLEMENTED,
-              "worker:1 does not serve requests of kind 242");
+              "/job:worker/task:1 does not serve requests of kind 242");
     r.kind = SHEAF__CALL_PING;
     rig_ok(sheaf__call(peer, &r, &wait, &err), &err);
     sheaf__peer_unref(peer);

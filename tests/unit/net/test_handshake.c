@@ -45,6 +45,7 @@ static sheaf_status shake(size_t piece, sheaf_error *err)
     struct sheaf__identity a = identity("worker", 2), b = identity("ps", 0);
     struct sheaf__handshake dialer, listener;
     static struct sheaf__offer offer;
+    strcpy(a.address, "worker-2:1234");
     offer.lane = SHEAF__LANE_SHM;
     offer.ticket.size = 4711;
     sheaf_status status = sheaf__handshake_init(&listener, &b, &secret, NULL, err);
@@ -62,6 +63,7 @@ static sheaf_status shake(size_t piece, sheaf_error *err)
     if (status >= 0)
         status = listener.state == SHEAF__HANDSHAKE_DONE && dialer.state == SHEAF__HANDSHAKE_DONE &&
                          listener.offer.ticket.size == 4711 && listener.peer.task.index == 2 &&
+                         strcmp(listener.peer.address, a.address) == 0 &&
                          strcmp(dialer.peer.task.job, "ps") == 0
                      ? SHEAF_OK
                      : sheaf__error(err, SHEAF_ERR_INTERNAL, "not done");

@@ -95,7 +95,7 @@ static void lose_by(enum way way, int signal, const char *part, double seconds)
         rig_fails(sheaf__request_finish(&large, &wait, &err), &err, SHEAF_ERR_UNAVAILABLE, part);
     rig_fails(sheaf__request_finish(&held, &wait, &err), &err, SHEAF_ERR_UNAVAILABLE, part);
     double took = seconds_now() - start;
-    assert_non_null(strstr(err.message, "worker:1 at 127.0.0.1:"));
+    assert_non_null(strstr(err.message, "/job:worker/task:1 at 127.0.0.1:"));
     assert_string_equal(err.peer.job, "worker");
     assert_int_equal(err.peer.index, 1);
     if (took > seconds)

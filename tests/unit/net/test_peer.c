@@ -109,14 +109,16 @@ static void test_other_run_table_or_task_T15_T65(void **state)
     for (int i = 0; i < 4; i++)
         nets_start(&n, i);
     rig_fails(connect_as(&n, 0, 1, 10, &peer, &err), &err, SHEAF_ERR_INCOMPATIBLE,
-              "table \"functions\" of worker:0 differs from that of worker:1");
+              "table \"functions\" of /job:worker/task:0 differs from that of /job:worker/task:1");
     /* What is left over from an earlier run may go away: it is tried until the deadline. */
-    rig_fails(connect_as(&n, 2, 1, 0.3, &peer, &err), &err, SHEAF_ERR_INCOMPATIBLE,
-              "worker:2 belongs to run \"yesterday\", worker:1 to run \"test\"");
+    rig_fails(
+        connect_as(&n, 2, 1, 0.3, &peer, &err), &err, SHEAF_ERR_INCOMPATIBLE,
+        "/job:worker/task:2 belongs to run \"yesterday\", /job:worker/task:1 to run \"test\"");
     sheaf_task task = nets_task(2);
     struct sheaf__wait wait = nets_wait(10);
     rig_fails(sheaf__net_connect(n.net[3], &task, sheaf__net_address(n.net[1]), &wait, &peer, &err),
-              &err, SHEAF_ERR_INCOMPATIBLE, "worker:1 answers where worker:2 was expected");
+              &err, SHEAF_ERR_INCOMPATIBLE,
+              "/job:worker/task:1 answers where /job:worker/task:2 was expected");
     nets_end(&n);
 }
 
@@ -271,7 +273,9 @@ static void test_port_in_use_T10(void **state)
     rig_ok(sheaf__net_new(&options, &n.net[1], &err), &err);
     n.count = 2;
     rig_fails(sheaf__net_start(n.net[1], &err), &err, SHEAF_ERR_ALREADY_EXISTS,
-              "worker:1: cannot listen on 127.0.0.1:");
+              "cannot listen on 127.0.0.1:");
+    assert_string_equal(err.origin.job, "worker");
+    assert_int_equal(err.origin.index, 1);
     assert_non_null(strstr(err.message, "the port is in use by another process"));
     nets_end(&n);
     nets_context(&n, TCP);
@@ -336,7 +340,8 @@ static void test_names_T13(void **state)
     rig_fails(sheaf__net_connect(n.net[0], &(sheaf_task){"ps", 0}, "no.such.host.invalid:1",
                                  &(struct sheaf__wait){.deadline = sheaf__clock_deadline(0.1)},
                                  &peer, &err),
-              &err, SHEAF_ERR_UNAVAILABLE, "cannot connect to ps:0 at no.such.host.invalid:1");
+              &err, SHEAF_ERR_UNAVAILABLE,
+              "cannot connect to /job:ps/task:0 at no.such.host.invalid:1");
     nets_end(&n);
 }
 
@@ -373,6 +378,50 @@ static void test_goodbye(void **state)
     }
 }
 
+/* Net 0, which listens at `address`, dials net 1 and leaves: what is said of it there. */
+static void leave_after_dialing(struct nets *n, const char *address, struct log *log)
+{
+    sheaf_error err = {0};
+    struct sheaf__net_events events = {.down = on_down, .user = log};
+    struct sheaf__wait wait = nets_wait(10);
+    const struct sheaf__net_options options = {
+        .task = nets_task(0), .address = address, .secret = &n->secret};
+    rig_ok(sheaf__net_new(&options, &n->net[0], &err), &err);
+    sheaf__net_listen(n->net[1], &events);
+    nets_start(n, 0);
+    struct sheaf__peer *peer = nets_connect(n, 0, 1);
+    rig_ok(ping(peer, &err), &err);
+    sheaf__peer_unref(peer);
+    nets_stop(n, 0);
+    rig_ok(sheaf__net_wait(n->net[1], went_down, log, &wait, &err), &err);
+    sheaf__net_unlisten(n->net[1], &events);
+}
+
+/* Who has dialed us is named as its cluster does, not by the port that its connection happens to have. */
+static void test_dialer_is_named_by_its_address(void **state)
+{
+    (void)state;
+    for (int way = 0; way < WAYS; way++) {
+        struct nets n;
+        struct log log = {0};
+        char address[64], expected[128];
+        nets_context(&n, (enum way)way);
+        nets_make(&n, 0, 0);
+        nets_make(&n, 1, 0);
+        nets_start(&n, 0);
+        nets_start(&n, 1);
+        /* a port that is free at the moment, and a name that is no number */
+        const char *port = strrchr(sheaf__net_address(n.net[0]), ':');
+        snprintf(address, sizeof(address), "localhost%s", port);
+        nets_stop(&n, 0);
+        leave_after_dialing(&n, address, &log);
+        snprintf(expected, sizeof(expected), "/job:worker/task:0 at %s: it has left the job",
+                 address);
+        assert_string_equal(log.cause, expected);
+        nets_end(&n);
+    }
+}
+
 /* A task that comes back is another incarnation: the old session is over, a new one can be had. */
 static void test_new_incarnation(void **state)
 {
@@ -397,7 +446,7 @@ static void test_new_incarnation(void **state)
     nets_start(&n, 2);
     struct sheaf__peer *new = nets_connect(&n, 2, 1);
     rig_ok(sheaf__net_wait(n.net[1], went_down, &log, &wait, &err), &err);
-    assert_non_null(strstr(log.cause, "worker:0 at"));
+    assert_non_null(strstr(log.cause, "/job:worker/task:0 at"));
     assert_non_null(strstr(log.cause, "was lost: it was started again"));
     rig_ok(ping(new, &err), &err);
     assert_int_equal(ping(old, &err), SHEAF_ERR_UNAVAILABLE);
@@ -488,10 +537,10 @@ static void test_comes_up_later(void **state)
     rig_ok(sheaf__net_new(&options, &n.net[1], &err), &err);
     nets_start(&n, 0);
     rig_fails(sheaf__net_connect(n.net[0], &one, address, &now, &peer, &err), &err,
-              SHEAF_ERR_UNAVAILABLE, "cannot connect to worker:1 at 127.0.0.1:");
+              SHEAF_ERR_UNAVAILABLE, "cannot connect to /job:worker/task:1 at 127.0.0.1:");
     assert_non_null(strstr(err.message, "Connection refused"));
     rig_fails(sheaf__net_await(n.net[0], &one, &now, &peer, &err), &err, SHEAF_ERR_UNAVAILABLE,
-              "waiting for worker:1: it has not connected");
+              "waiting for /job:worker/task:1: it has not connected");
     n.count = 2;
     struct dialer d = {.n = &n, .from = 0, .to = 1};
     nets_start(&n, 1);
@@ -607,13 +656,21 @@ static void test_secret_of_a_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        rig_test(test_wrong_secret_T65),   rig_test(test_other_run_table_or_task_T15_T65),
-        rig_test(test_garbage_T65),        rig_test(test_listens_on_its_address_alone),
-        rig_test(test_port_in_use_T10),    rig_test(test_again_on_the_same_port_T11),
-        rig_test(test_names_T13),          rig_test(test_goodbye),
-        rig_test(test_new_incarnation),    rig_test(test_both_dial),
-        rig_test(test_comes_up_later),     rig_test(test_long_handler),
-        rig_test(test_secret_of_the_user), rig_test(test_secret_of_a_file),
+        rig_test(test_wrong_secret_T65),
+        rig_test(test_other_run_table_or_task_T15_T65),
+        rig_test(test_garbage_T65),
+        rig_test(test_listens_on_its_address_alone),
+        rig_test(test_port_in_use_T10),
+        rig_test(test_again_on_the_same_port_T11),
+        rig_test(test_names_T13),
+        rig_test(test_goodbye),
+        rig_test(test_dialer_is_named_by_its_address),
+        rig_test(test_new_incarnation),
+        rig_test(test_both_dial),
+        rig_test(test_comes_up_later),
+        rig_test(test_long_handler),
+        rig_test(test_secret_of_the_user),
+        rig_test(test_secret_of_a_file),
     };
     return rig_run(tests);
 }
