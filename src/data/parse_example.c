@@ -130,7 +130,7 @@ static void locate(const sheaf_tensor *t, sheaf_bytes record, sheaf_error *err)
     while (one == 1 && c.offset < at) {
         last = c.offset;
         number = c.record;
-        if (sheaf__record_cursor_skip(&c, 1, &one, &ignored) != SHEAF_OK)
+        if (sheaf__framing_tfrecord.skip(&c, 1, &one, &ignored) != SHEAF_OK)
             return;
     }
     const struct sheaf__place place = {map->path, number, last};

@@ -23,7 +23,7 @@ enum sheaf__trait {
     X(FROM_SLICES, from_slices, "from_slices", SHEAF__SOURCE)                               \
     X(FROM_GENERATOR, from_generator, "from_generator", SHEAF__SOURCE)                      \
     X(LIST_FILES, from_slices, "list_files", SHEAF__SOURCE)                                 \
-    X(TFRECORD, tfrecord, "tfrecord", SHEAF__READER)                                        \
+    X(TFRECORD, records, "tfrecord", SHEAF__READER)                                         \
     X(MAP, map, "map", SHEAF__PASS)                                                         \
     X(FILTER, filter, "filter", SHEAF__PASS | SHEAF__KEEPS_BATCH)                           \
     X(BATCH, batch, "batch", SHEAF__PASS)                                                   \

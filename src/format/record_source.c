@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/buf.h"
 #include "base/context.h"
 #include "base/counter.h"
-#include "base/crc32c.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -14,6 +12,7 @@
 /* A cursor that walks a window of the file. */
 struct sheaf__record_source {
     struct sheaf__record_cursor cursor;
+    const struct sheaf__framing *framing;
     struct sheaf__window *window;
     bool partial_told;
     struct sheaf__counter *bytes, *records;
@@ -29,18 +28,18 @@ static void look_again(struct sheaf__record_source *s)
     s->cursor.more = s->window->more;
 }
 
-/* Compression by the first bytes; a file may start so by chance, and then its header's CRC fits. */
-static sheaf_compression sniff(const uint8_t *head, size_t size)
+/* Starts at the first record of the open file. */
+static sheaf_status start(struct sheaf__record_source *s, const struct sheaf__record_options *o,
+                          sheaf_error *err)
 {
-    if (size >= SHEAF__RECORD_HEADER &&
-        sheaf__load32(head + 8) == sheaf__crc32c_mask(sheaf__crc32c(head, 8)))
-        return SHEAF_COMPRESSION_NONE;
-    if (size >= 2 && head[0] == 0x1f && head[1] == 0x8b)
-        return SHEAF_COMPRESSION_GZIP;
-    if (size >= 2 && head[0] == 0x78 &&
-        (head[1] == 0x01 || head[1] == 0x5e || head[1] == 0x9c || head[1] == 0xda))
-        return SHEAF_COMPRESSION_ZLIB;
-    return SHEAF_COMPRESSION_NONE;
+    s->cursor = (struct sheaf__record_cursor){
+        .path = s->window->path, .lax = o->lax, .skip_check = o->skip_check, .fixed = o->fixed};
+    look_again(s);
+    uint64_t total;
+    SHEAF__TRY(sheaf__window_total(s->window, &total, err));
+    if (s->framing->check && total != SHEAF__UNKNOWN)
+        return s->framing->check(&s->cursor, total, err);
+    return SHEAF_OK;
 }
 
 sheaf_status sheaf__record_source_open(const char *path,
@@ -48,23 +47,24 @@ sheaf_status sheaf__record_source_open(const char *path,
                                        struct sheaf__record_source **source, sheaf_error *err)
 {
     struct sheaf__record_options o = options ? *options : (struct sheaf__record_options){0};
-    struct sheaf__window_options so = {
-        .compression = o.compression, .sniff = sniff, .unmapped = o.unmapped, .lax = o.lax};
     struct sheaf__record_source *s = sheaf__calloc(1, sizeof(*s));
     if (!s)
         return sheaf__no_memory(err, "reading records");
-    sheaf_status status = sheaf__window_open(path, &so, &s->window, err);
-    if (status < 0) {
-        sheaf__free(s);
-        return status;
-    }
-    s->cursor = (struct sheaf__record_cursor){
-        .path = s->window->path, .lax = o.lax, .skip_check = o.skip_check};
+    s->framing = o.framing ? o.framing : &sheaf__framing_tfrecord;
     s->bytes = sheaf__counter_get(sheaf__context(), "record.bytes");
     s->records = sheaf__counter_get(sheaf__context(), "record.count");
-    look_again(s);
-    *source = s;
-    return SHEAF_OK;
+    const struct sheaf__window_options wo = {.compression = o.compression,
+                                             .sniff = s->framing->sniff,
+                                             .unmapped = o.unmapped,
+                                             .lax = o.lax};
+    sheaf_status status = sheaf__window_open(path, &wo, &s->window, err);
+    if (status >= 0)
+        status = start(s, &o, err);
+    if (status < 0)
+        sheaf__record_source_free(s);
+    else
+        *source = s;
+    return status;
 }
 
 /* What the cursor passed since the last time was not read. */
@@ -87,6 +87,7 @@ void sheaf__record_source_free(struct sheaf__record_source *s)
     if (!s)
         return;
     count_read(s);
+    sheaf__unref(s->cursor.copy);
     sheaf__window_free(s->window);
     sheaf__free(s);
 }
@@ -95,9 +96,9 @@ void sheaf__record_source_free(struct sheaf__record_source *s)
 static sheaf_status go_on(struct sheaf__record_source *s, sheaf_error *err)
 {
     sheaf_error cause = {0};
-    const struct sheaf__place place = {s->cursor.path, s->cursor.record, s->cursor.offset};
-    sheaf_status status = sheaf__window_more(s->window, s->cursor.offset,
-                                             sheaf__record_cursor_need(&s->cursor), &cause);
+    const struct sheaf__place place = sheaf__record_cursor_place(&s->cursor);
+    sheaf_status status =
+        sheaf__window_more(s->window, s->cursor.offset, s->framing->need(&s->cursor), &cause);
     look_again(s);
     return status < 0 ? sheaf__error_at(err, status, &place, "%s", cause.message) : SHEAF_OK;
 }
@@ -106,7 +107,7 @@ static sheaf_status go_on(struct sheaf__record_source *s, sheaf_error *err)
 static void note_partial(struct sheaf__record_source *s)
 {
     const struct sheaf__record_cursor *c = &s->cursor;
-    size_t partial = c->size - (size_t)(c->offset - c->base);
+    size_t partial = sheaf__record_cursor_left(c);
     if (!partial || s->partial_told)
         return;
     s->partial_told = true;
@@ -120,18 +121,18 @@ sheaf_status sheaf__record_source_next(struct sheaf__record_source *s, sheaf_byt
 {
     sheaf_status status;
     for (;;) {
-        status = sheaf__record_cursor_next(&s->cursor, records, capacity, count, err);
+        status = s->framing->next(&s->cursor, records, capacity, count, err);
         if (status != SHEAF_PENDING)
             break;
         SHEAF__TRY(go_on(s, err));
     }
     if (s->cursor.offset - s->counted_offset >= COUNTED || status != SHEAF_OK)
         count_read(s);
-    if (status == SHEAF_END)
+    if (status == SHEAF_END && s->cursor.lax)
         note_partial(s);
     if (status != SHEAF_OK)
         return status;
-    *owner = s->window->owner;
+    *owner = s->cursor.copy ? s->cursor.copy : s->window->owner;
     return SHEAF_OK;
 }
 
@@ -141,7 +142,7 @@ static sheaf_status skip(struct sheaf__record_source *s, uint64_t count, uint64_
     uint64_t n = 0;
     *skipped = 0;
     while (*skipped < count) {
-        sheaf_status status = sheaf__record_cursor_skip(&s->cursor, count - *skipped, &n, err);
+        sheaf_status status = s->framing->skip(&s->cursor, count - *skipped, &n, err);
         if (status == SHEAF_PENDING)
             status = go_on(s, err);
         if (status < 0 || status == SHEAF_END)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "format/record.h"
 #include "base/buf.h"
 #include "base/crc32c.h"
 #include "base/error.h"
-#include "format/record.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -20,26 +20,11 @@ void sheaf__record_footer(const void *data, size_t size, uint8_t footer[SHEAF__R
     sheaf__store32(footer, sheaf__crc32c_mask(sheaf__crc32c(data, size)));
 }
 
-static struct sheaf__place place_of(const struct sheaf__record_cursor *c)
+static uint64_t need(const struct sheaf__record_cursor *c)
 {
-    return (struct sheaf__place){c->path, c->record, c->offset};
-}
-
-static const uint8_t *at(const struct sheaf__record_cursor *c)
-{
-    return c->data + (c->offset - c->base);
-}
-
-static size_t left(const struct sheaf__record_cursor *c)
-{
-    return c->size - (size_t)(c->offset - c->base);
-}
-
-uint64_t sheaf__record_cursor_need(const struct sheaf__record_cursor *c)
-{
-    if (left(c) < SHEAF__RECORD_HEADER)
+    if (sheaf__record_cursor_left(c) < SHEAF__RECORD_HEADER)
         return SHEAF__RECORD_HEADER;
-    uint64_t length = sheaf__load64(at(c));
+    uint64_t length = sheaf__load64(sheaf__record_cursor_at(c));
     return length > UINT64_MAX - FRAME ? UINT64_MAX : length + FRAME;
 }
 
@@ -47,12 +32,12 @@ uint64_t sheaf__record_cursor_need(const struct sheaf__record_cursor *c)
 static __attribute__((cold)) sheaf_status no_header(const struct sheaf__record_cursor *c,
                                                     sheaf_error *err)
 {
-    size_t there = left(c);
+    size_t there = sheaf__record_cursor_left(c);
     if (c->more)
         return SHEAF_PENDING;
     if (there == 0 || c->lax)
         return SHEAF_END;
-    struct sheaf__place place = place_of(c);
+    struct sheaf__place place = sheaf__record_cursor_place(c);
     return sheaf__error_at(err, SHEAF_ERR_DATA_LOSS, &place,
                            "truncated record: %zu of the 12 bytes of its header are missing",
                            SHEAF__RECORD_HEADER - there);
@@ -62,7 +47,7 @@ static __attribute__((cold)) sheaf_status bad_length(const struct sheaf__record_
                                                      uint32_t stored, uint32_t right,
                                                      sheaf_error *err)
 {
-    struct sheaf__place place = place_of(c);
+    struct sheaf__place place = sheaf__record_cursor_place(c);
     return sheaf__error_at(
         err, SHEAF_ERR_DATA_LOSS, &place,
         "length CRC of the record is 0x%08" PRIx32 ", expected 0x%08" PRIx32 "%s", stored, right,
@@ -73,7 +58,7 @@ static __attribute__((cold)) sheaf_status bad_data(const struct sheaf__record_cu
                                                    uint32_t stored, uint32_t right, uint64_t size,
                                                    sheaf_error *err)
 {
-    struct sheaf__place place = place_of(c);
+    struct sheaf__place place = sheaf__record_cursor_place(c);
     return sheaf__error_at(err, SHEAF_ERR_DATA_LOSS, &place,
                            "data CRC of the record is 0x%08" PRIx32 ", expected 0x%08" PRIx32
                            " for its %" PRIu64 " bytes",
@@ -85,8 +70,8 @@ static __attribute__((cold)) sheaf_status no_data(const struct sheaf__record_cur
 {
     if (c->more)
         return SHEAF_PENDING;
-    struct sheaf__place place = place_of(c);
-    size_t there = left(c) - SHEAF__RECORD_HEADER;
+    struct sheaf__place place = sheaf__record_cursor_place(c);
+    size_t there = sheaf__record_cursor_left(c) - SHEAF__RECORD_HEADER;
     if (size > UINT64_MAX - FRAME)
         return sheaf__error_at(err, SHEAF_ERR_DATA_LOSS, &place,
                                "record of %" PRIu64 " bytes, more than any file holds", size);
@@ -101,9 +86,9 @@ static __attribute__((cold)) sheaf_status no_data(const struct sheaf__record_cur
 static inline sheaf_status look(const struct sheaf__record_cursor *c, const uint8_t **proven,
                                 size_t *size, sheaf_error *err)
 {
-    if (left(c) < SHEAF__RECORD_HEADER)
+    if (sheaf__record_cursor_left(c) < SHEAF__RECORD_HEADER)
         return no_header(c, err);
-    const uint8_t *header = at(c);
+    const uint8_t *header = sheaf__record_cursor_at(c);
     if (!*proven || memcmp(*proven, header, SHEAF__RECORD_HEADER) != 0) {
         uint32_t right = sheaf__crc32c_mask(sheaf__crc32c(header, 8));
         uint32_t stored = sheaf__load32(header + 8);
@@ -112,7 +97,7 @@ static inline sheaf_status look(const struct sheaf__record_cursor *c, const uint
         *proven = header;
     }
     uint64_t length = sheaf__load64(header);
-    size_t there = left(c) - SHEAF__RECORD_HEADER;
+    size_t there = sheaf__record_cursor_left(c) - SHEAF__RECORD_HEADER;
     if (there < SHEAF__RECORD_FOOTER || length > there - SHEAF__RECORD_FOOTER)
         return no_data(c, length, err);
     *size = (size_t)length;
@@ -125,8 +110,8 @@ static inline void step(struct sheaf__record_cursor *c, size_t size)
     c->record++;
 }
 
-sheaf_status sheaf__record_cursor_next(struct sheaf__record_cursor *c, sheaf_bytes *records,
-                                       size_t capacity, size_t *count, sheaf_error *err)
+static sheaf_status next(struct sheaf__record_cursor *c, sheaf_bytes *records, size_t capacity,
+                         size_t *count, sheaf_error *err)
 {
     const uint8_t *proven = NULL;
     size_t n = 0;
@@ -137,7 +122,7 @@ sheaf_status sheaf__record_cursor_next(struct sheaf__record_cursor *c, sheaf_byt
         status = look(c, &proven, &size, n ? NULL : err);
         if (status != SHEAF_OK)
             break;
-        const uint8_t *data = at(c) + SHEAF__RECORD_HEADER;
+        const uint8_t *data = sheaf__record_cursor_at(c) + SHEAF__RECORD_HEADER;
         if (!c->skip_check) {
             uint32_t right = sheaf__crc32c_mask(sheaf__crc32c(data, size));
             uint32_t stored = sheaf__load32(data + size);
@@ -156,8 +141,8 @@ sheaf_status sheaf__record_cursor_next(struct sheaf__record_cursor *c, sheaf_byt
     return n ? SHEAF_OK : status;
 }
 
-sheaf_status sheaf__record_cursor_skip(struct sheaf__record_cursor *c, uint64_t count,
-                                       uint64_t *skipped, sheaf_error *err)
+static sheaf_status skip(struct sheaf__record_cursor *c, uint64_t count, uint64_t *skipped,
+                         sheaf_error *err)
 {
     const uint8_t *proven = NULL;
     uint64_t n = 0;
@@ -173,3 +158,24 @@ sheaf_status sheaf__record_cursor_skip(struct sheaf__record_cursor *c, uint64_t 
     *skipped = n;
     return n ? SHEAF_OK : status;
 }
+
+/* Compression by the first bytes; a file may start so by chance, and then its header's CRC fits. */
+static sheaf_compression sniff(const uint8_t *head, size_t size)
+{
+    if (size >= SHEAF__RECORD_HEADER &&
+        sheaf__load32(head + 8) == sheaf__crc32c_mask(sheaf__crc32c(head, 8)))
+        return SHEAF_COMPRESSION_NONE;
+    if (size >= 2 && head[0] == 0x1f && head[1] == 0x8b)
+        return SHEAF_COMPRESSION_GZIP;
+    if (size >= 2 && head[0] == 0x78 &&
+        (head[1] == 0x01 || head[1] == 0x5e || head[1] == 0x9c || head[1] == 0xda))
+        return SHEAF_COMPRESSION_ZLIB;
+    return SHEAF_COMPRESSION_NONE;
+}
+
+const struct sheaf__framing sheaf__framing_tfrecord = {
+    .next = next,
+    .skip = skip,
+    .need = need,
+    .sniff = sniff,
+};
