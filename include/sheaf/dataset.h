@@ -97,13 +97,18 @@ typedef struct sheaf_padded_batch_options {
      *  that the elements' type knows. A larger element is SHEAF_ERR_INVALID_ARGUMENT. */
     const sheaf_shape *shapes;
     size_t shape_count;
-    const sheaf_element
-        *values; /**< scalars to fill with, by name and of the component's dtype; others 0 or "" */
+    /** Scalars to fill with, by name and of the component's dtype; for others 0 or "". */
+    const sheaf_element *values;
     uint64_t reserved[4];
 } sheaf_padded_batch_options;
 SHEAF_API sheaf_dataset *sheaf_dataset_padded_batch(sheaf_dataset *d, int64_t size,
                                                     const sheaf_padded_batch_options *options);
+/** The rows of batches, one element each. */
 SHEAF_API sheaf_dataset *sheaf_dataset_unbatch(sheaf_dataset *d);
+/** The rows of batches in batches of `sizes`, one size after the other, again and again; 0 gives an empty batch
+ *  (R1.14–R1.18). The end comes when a batch that wants rows finds none; its rest is short, or dropped. */
+SHEAF_API sheaf_dataset *sheaf_dataset_rebatch(sheaf_dataset *d, const int64_t *sizes, size_t count,
+                                               bool drop_remainder);
 
 typedef struct sheaf_shuffle_options {
     int64_t seed;      /**< R9.8; 0 with has_seed false: random */

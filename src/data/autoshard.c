@@ -5,9 +5,9 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "data/interleave.h"
-#include "data/rebatch.h"
 #include "data/shard.h"
 #include "data/shuffle.h"
+#include "data/split_batch.h"
 
 /* A walk makes new nodes above what it changes and shares the others. Every function gives a count
  * that is the caller's; NULL and `err` where it cannot. */

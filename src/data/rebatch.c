@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "data/rebatch.h"
-
 #include "base/array.h"
 #include "base/error.h"
 #include "base/mem.h"
 #include "data/rewrite.h"
 #include "data/slice.h"
 #include "data/spec.h"
+#include "data/stage.h"
+
+#include <string.h>
 
 /* Parts are views; only one that reaches over the end of an input batch is copied. */
 
@@ -15,6 +16,7 @@ struct rebatch {
     int64_t *sizes;
     size_t count;
     bool drop_remainder;
+    sheaf_error error;
 };
 
 /* Rows of an input batch that go into a part. */
@@ -59,10 +61,8 @@ static sheaf_status describe(sheaf_dataset *d, sheaf_error *err)
 {
     const struct rebatch *p = (const void *)d->params;
     d->cardinality = SHEAF_UNKNOWN;
-    if (!p->sizes)
-        return sheaf__no_memory(err, "a rebatch");
-    if (p->count == 0)
-        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "the list of batch sizes is empty");
+    if (p->error.status < 0)
+        return sheaf__error_copy(err, &p->error);
     for (size_t i = 0; i < p->count; i++)
         if (p->sizes[i] < 0)
             return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "batch size %zu is %lld", i,
@@ -298,14 +298,29 @@ const struct sheaf__stage_ops sheaf__rebatch_ops = {
     .explain = explain,
 };
 
-sheaf_dataset *sheaf__rebatch(sheaf_dataset *d, const int64_t *sizes, size_t count,
-                              bool drop_remainder)
+static sheaf_status take_sizes(struct rebatch *p, const int64_t *sizes, size_t count,
+                               sheaf_error *err)
+{
+    if (count == 0)
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "the list of batch sizes is empty");
+    if (!sizes)
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "the list of %zu batch sizes is NULL",
+                            count);
+    p->sizes = sheaf__alloc_array(count, sizeof(*sizes));
+    if (!p->sizes)
+        return sheaf__no_memory(err, "a rebatch");
+    memcpy(p->sizes, sizes, count * sizeof(*sizes));
+    p->count = count;
+    return SHEAF_OK;
+}
+
+sheaf_dataset *sheaf_dataset_rebatch(sheaf_dataset *d, const int64_t *sizes, size_t count,
+                                     bool drop_remainder)
 {
     struct rebatch *p = sheaf__params_new(sizeof(*p), SHEAF__STAGE_REBATCH);
     if (p) {
-        p->sizes = sheaf__memdup(sizes, count * sizeof(*sizes));
-        p->count = count;
         p->drop_remainder = drop_remainder;
+        take_sizes(p, sizes, count, &p->error);
     }
     return sheaf__dataset_new(SHEAF__STAGE_REBATCH, p, &d, 1);
 }

@@ -5,9 +5,9 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "data/autoshard.h"
-#include "data/rebatch.h"
 #include "data/shuffle.h"
 #include "data/spec.h"
+#include "data/split_batch.h"
 
 #include <stdio.h>
 
@@ -38,7 +38,7 @@ static sheaf_dataset *balanced(sheaf_dataset *d, int64_t size, const struct shea
         return sheaf__dataset_failed(d, SHEAF__STAGE_REBATCH, &err);
     }
     sheaf__batch_sizes_for_worker(size, &own, sizes);
-    d = sheaf__rebatch(d, sizes, n, false);
+    d = sheaf_dataset_rebatch(d, sizes, n, false);
     sheaf__free(sizes);
     return d;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "data/split_batch.h"
 #include "base/error.h"
-#include "data/rebatch.h"
 #include "data/slice.h"
 #include "data/spec.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "help.h"
 
-#include "data/rebatch.h"
+#include "data/split_batch.h"
 
 /* R9.1, R9.2, T9.1, T2.2. */
 
@@ -76,7 +76,7 @@ static sheaf_dataset *apply(const char *op, sheaf_dataset *d)
     CASE("unbatch of batch(2)", sheaf_dataset_unbatch(batched(d, 2, false)))
     CASE("unbatch of batch(2, drop)", sheaf_dataset_unbatch(batched(d, 2, true)))
     CASE("rebatch(1) of batch(2)",
-         sheaf__rebatch(batched(d, 2, false), (const int64_t[]){1}, 1, false))
+         sheaf_dataset_rebatch(batched(d, 2, false), (const int64_t[]){1}, 1, false))
     CASE("legacy rebatch 2 of batch(2)", sheaf__split_batch(batched(d, 2, false), 2))
     CASE("repeat", sheaf_dataset_repeat(d, -1))
     CASE("enumerate", sheaf_dataset_enumerate(d, 0))

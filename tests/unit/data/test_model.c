@@ -2,7 +2,7 @@
 #include "help.h"
 
 #include "base/random.h"
-#include "data/rebatch.h"
+#include "data/split_batch.h"
 
 /* Random pipelines with failing functions against a model that takes one element at a time: blocks,
  * threads and read-ahead must not show. The model knows numbers, lists of numbers, and errors. */
@@ -297,7 +297,7 @@ static sheaf_dataset *stage_of(sheaf_dataset *d, struct stage *s, uint32_t chanc
     case SHARD:
         return sheaf_dataset_shard(d, s->a, s->b);
     case REBATCH:
-        return sheaf__rebatch(d, &s->a, 1, false);
+        return sheaf_dataset_rebatch(d, &s->a, 1, false);
     case SPREAD:
         return sheaf_dataset_flat_map(d, open_three, NULL);
     case CONCATENATE:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "help.h"
 
-#include "data/rebatch.h"
+#include "data/split_batch.h"
 
 /* Random pipelines, iterated twice, against TensorFlow: all stages together. */
 
@@ -198,8 +198,8 @@ static sheaf_dataset *rebatched(sheaf_dataset *d, const json_t *op)
     const json_t *list = json_object_get(op, "sizes");
     for (size_t i = 0; i < json_array_size(list); i++)
         sizes[i] = json_integer_value(json_array_get(list, i));
-    return sheaf__rebatch(d, sizes, json_array_size(list),
-                          json_is_true(json_object_get(op, "drop_remainder")));
+    return sheaf_dataset_rebatch(d, sizes, json_array_size(list),
+                                 json_is_true(json_object_get(op, "drop_remainder")));
 }
 
 static sheaf_dataset *source(const json_t *op)

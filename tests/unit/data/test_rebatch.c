@@ -2,8 +2,8 @@
 #include "help.h"
 
 #include "base/mem.h"
-#include "data/rebatch.h"
 #include "data/rewrite.h"
+#include "data/split_batch.h"
 #include "tensor/tensor.h"
 
 /* The rebatch rules (tf-semantics 1) against TensorFlow. */
@@ -54,8 +54,8 @@ static void test_golden_balanced(void **state)
         int64_t sizes[64];
         size_t count = sizes_of(json_object_get(c, "sizes"), sizes);
         sheaf_dataset *d =
-            sheaf__rebatch(batches(number_at(c, "n", 0), number_at(c, "batch", 0)), sizes, count,
-                           json_is_true(json_object_get(c, "drop_remainder")));
+            sheaf_dataset_rebatch(batches(number_at(c, "n", 0), number_at(c, "batch", 0)), sizes,
+                                  count, json_is_true(json_object_get(c, "drop_remainder")));
         assert_json(elements(d), json_object_get(c, "output"), "balanced");
         assert_int_equal(sheaf_dataset_cardinality(d), SHEAF_UNKNOWN);
         sheaf_dataset_free(d);
@@ -115,9 +115,9 @@ static void test_golden_empty_parts(void **state)
                                  4, NULL);
     int left = 1;
     sheaf_dataset *all[] = {
-        sheaf__rebatch(sheaf_dataset_ref(images), (const int64_t[]){3, 0, 1}, 3, false),
+        sheaf_dataset_rebatch(sheaf_dataset_ref(images), (const int64_t[]){3, 0, 1}, 3, false),
         sheaf__split_batch(images, 5),
-        sheaf__rebatch(matrix_of_unknown_shape(&left), (const int64_t[]){0, 2}, 2, false),
+        sheaf_dataset_rebatch(matrix_of_unknown_shape(&left), (const int64_t[]){0, 2}, 2, false),
     };
     for (size_t i = 0; i < 3; i++) {
         assert_json(elements_by(all[i], shape_of_element),
@@ -134,7 +134,8 @@ static void test_golden_batches_without_rows(void **state)
     json_t *root = golden_load("rebatch.json");
     const json_t *c = json_array_get(json_object_get(root, "zero_row_batches"), 0);
     json_t *input = json_object_get(c, "input");
-    sheaf_dataset *d = sheaf__rebatch(dataset_of_lists(input), (const int64_t[]){2}, 1, false);
+    sheaf_dataset *d =
+        sheaf_dataset_rebatch(dataset_of_lists(input), (const int64_t[]){2}, 1, false);
     assert_json(elements(d), json_object_get(c, "balanced_2"), "balanced 2");
     sheaf_dataset_free(d);
     d = sheaf__split_batch(dataset_of_lists(input), 2);
@@ -223,7 +224,7 @@ static sheaf_dataset *named(const char *name)
     CASE("batch(4).batch(2)", sheaf_dataset_batch(fours(false), 2, NULL))
     CASE("batch.unbatch.batch(2)",
          sheaf_dataset_batch(sheaf_dataset_unbatch(fours(false)), 2, NULL))
-    CASE("batch.rebatch(2)", sheaf__rebatch(fours(false), (const int64_t[]){2}, 1, false))
+    CASE("batch.rebatch(2)", sheaf_dataset_rebatch(fours(false), (const int64_t[]){2}, 1, false))
     CASE("batch.flat_map", sheaf_dataset_flat_map(fours(false), open_self, NULL))
     CASE("batch.interleave", sheaf_dataset_interleave(fours(false), open_self, NULL, &one))
     CASE("zip(4, 4)", zipped(4, 4, false))
@@ -274,8 +275,8 @@ static void test_golden_static_sizes(void **state)
         if (strcmp(text_at(c, "op"), "legacy") == 0)
             d = sheaf__split_batch(d, number_at(c, "replicas", 0));
         else
-            d = sheaf__rebatch(d, sizes, sizes_of(json_object_get(c, "sizes"), sizes),
-                               json_is_true(json_object_get(c, "drop_remainder")));
+            d = sheaf_dataset_rebatch(d, sizes, sizes_of(json_object_get(c, "sizes"), sizes),
+                                      json_is_true(json_object_get(c, "drop_remainder")));
         const sheaf_element_spec *spec = sheaf_dataset_element_spec(d);
         assert_int_equal(sheaf_element_spec_at(spec, 0).shape.dims[0],
                          number_at(c, "result", SHEAF_UNKNOWN_DIM));
@@ -288,12 +289,15 @@ static void test_golden_static_sizes(void **state)
 static void test_refused(void **state)
 {
     (void)state;
-    assert_first_fails(sheaf__rebatch(batches(4, 2), NULL, 0, false), SHEAF_ERR_INVALID_ARGUMENT,
-                       "the list of batch sizes is empty");
-    assert_first_fails(sheaf__rebatch(batches(4, 2), (const int64_t[]){2, -1}, 2, false),
+    assert_first_fails(sheaf_dataset_rebatch(batches(4, 2), NULL, 0, false),
+                       SHEAF_ERR_INVALID_ARGUMENT, "the list of batch sizes is empty");
+    assert_first_fails(sheaf_dataset_rebatch(batches(4, 2), NULL, 3, false),
+                       SHEAF_ERR_INVALID_ARGUMENT, "the list of 3 batch sizes is NULL");
+    assert_first_fails(sheaf_dataset_rebatch(batches(4, 2), (const int64_t[]){2, -1}, 2, false),
                        SHEAF_ERR_INVALID_ARGUMENT, "batch size 1 is -1");
-    assert_first_fails(sheaf__rebatch(sheaf_dataset_range(0, 4, 1), (const int64_t[]){2}, 1, false),
-                       SHEAF_ERR_INVALID_ARGUMENT, "is a scalar");
+    assert_first_fails(
+        sheaf_dataset_rebatch(sheaf_dataset_range(0, 4, 1), (const int64_t[]){2}, 1, false),
+        SHEAF_ERR_INVALID_ARGUMENT, "is a scalar");
     assert_first_fails(sheaf__split_batch(sheaf_dataset_range(0, 4, 1), 2),
                        SHEAF_ERR_INVALID_ARGUMENT, "must be batched");
     assert_first_fails(sheaf__split_batch(batches(4, 2), 0), SHEAF_ERR_INVALID_ARGUMENT,
@@ -324,7 +328,8 @@ static void test_parts_are_views(void **state)
         }
         sheaf_iterator_free(it);
         sheaf_dataset_free(d);
-        d = sheaf_dataset_prefetch(sheaf__rebatch(batch, (const int64_t[]){4, 3}, 2, false), 4);
+        d = sheaf_dataset_prefetch(sheaf_dataset_rebatch(batch, (const int64_t[]){4, 3}, 2, false),
+                                   4);
         it = sheaf_dataset_iterate(d);
         const int64_t balanced[] = {0, 4, -1, 1, 4, 8};
         for (int i = 0; i < 6; i++) {
@@ -378,7 +383,7 @@ static sheaf_dataset *var_features(void)
 static void test_sparse_and_ragged(void **state)
 {
     (void)state;
-    sheaf_dataset *d = sheaf__rebatch(var_features(), (const int64_t[]){2}, 1, false);
+    sheaf_dataset *d = sheaf_dataset_rebatch(var_features(), (const int64_t[]){2}, 1, false);
     json_t *expected = literal("[[[[1, 0]], [10], [2, 2], [0, 1, 2, 3, 10, 11, 12], [0, 4, 7]],"
                                " [[[0, 0], [0, 1]], [20, 21], [2, 2], [20, 21, 30], [0, 2, 3]],"
                                " [[[0, 0]], [40], [1, 1], [], [0, 0]]]");
@@ -404,7 +409,7 @@ static void test_unlike_rows(void **state)
         sheaf_tensor *three = sheaf_tensor_new(SHEAF_INT64, SHEAF_SHAPE(3), NULL);
         sheaf_tensor *two = sheaf_tensor_new(SHEAF_INT64, SHEAF_SHAPE(2), NULL);
         sheaf_dataset *d = sheaf_dataset_from_tensors(sheaf_element_tuple(three, two, NULL));
-        assert_first_fails(sheaf__rebatch(d, (const int64_t[]){1}, 1, false),
+        assert_first_fails(sheaf_dataset_rebatch(d, (const int64_t[]){1}, 1, false),
                            SHEAF_ERR_INVALID_ARGUMENT, "different first sizes: 3 and 2");
         /* Each by its own rows (R1.20). */
         d = sheaf_dataset_from_tensors(sheaf_element_tuple(three, two, NULL));
