@@ -14,7 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define asm __asm__ /* inline functions of UCX 1.18 are no C11 */
 #include <ucs/debug/log_def.h>
+#undef asm
 
 /* ---- the library ---- */
 
