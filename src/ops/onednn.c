@@ -35,7 +35,9 @@ static struct {
 
 static void open_library(void)
 {
-    static const char *const names[] = {"libdnnl.so.3", "libdnnl.so.2", NULL};
+    /* Debian 13 calls its version 3.7 so.3.6; the last is of the package for developers. */
+    static const char *const names[] = {"libdnnl.so.3", "libdnnl.so.3.6", "libdnnl.so.2",
+                                        "libdnnl.so", NULL};
     const struct sheaf__dl_symbol needed[] = {
         {"dnnl_sgemm", (void **)&dnnl.sgemm},
         {"dnnl_version", (void **)&dnnl.version},
@@ -48,12 +50,12 @@ static void open_library(void)
     void *library = NULL;
     int found = 0;
     if (sheaf__dl_open(names, "matrix products", &library, &found, &dnnl.error) < 0 ||
-        sheaf__dl_symbols(library, names[0], needed, 2, &dnnl.error) < 0)
+        sheaf__dl_symbols(library, names[found], needed, 2, &dnnl.error) < 0)
         return;
-    int expected = found == 0 ? 3 : 2, major = dnnl.version()->major;
-    if (major != expected) {
-        sheaf__error(&dnnl.error, SHEAF_ERR_INCOMPATIBLE, "%s is oneDNN version %d, expected %d",
-                     names[found], major, expected);
+    int major = dnnl.version()->major;
+    if (major != 2 && major != 3) {
+        sheaf__error(&dnnl.error, SHEAF_ERR_INCOMPATIBLE,
+                     "%s is oneDNN version %d, expected 2 or 3", names[found], major);
         return;
     }
     /* Optional ones leave NULL behind. */
