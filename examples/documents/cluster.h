@@ -19,13 +19,16 @@ struct jobs {
     int worker, ps;
 };
 
-/** A port of the loopback address that nobody uses now; `*held` keeps it until it is closed. */
+/** A port of the loopback address that nobody uses now. Until `*held` is closed the system gives it to nobody who asks for
+ *  any port, while the task that names it may listen there. */
 static int free_port(int *held)
 {
+    const int yes = 1;
     struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t size = sizeof(a);
     *held = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (*held < 0 || bind(*held, (struct sockaddr *)&a, size) < 0 ||
+    if (*held < 0 || setsockopt(*held, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) < 0 ||
+        bind(*held, (struct sockaddr *)&a, size) < 0 ||
         getsockname(*held, (struct sockaddr *)&a, &size) < 0) {
         perror("no free port");
         exit(1);
@@ -85,8 +88,6 @@ static int in_cluster(char **argv, struct jobs jobs, int (*task)(int argc, char 
         n += (size_t)snprintf(cluster + n, sizeof(cluster) - n, ", ");
         add_job(cluster + n, sizeof(cluster) - n, "ps", ports + jobs.worker, jobs.ps);
     }
-    for (int i = 0; i < count; i++)
-        close(held[i]);
     for (int i = 0; i < count; i++) {
         const bool works = i < jobs.worker;
         outputs[i] = tmpfile();
@@ -101,6 +102,7 @@ static int in_cluster(char **argv, struct jobs jobs, int (*task)(int argc, char 
     for (int i = 0; i < count; i++) {
         int status = 0;
         waitpid(pids[i], &status, 0);
+        close(held[i]);
         if (code == 0 && status != 0)
             code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     }
