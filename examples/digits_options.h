@@ -22,16 +22,33 @@ static struct {
 static const char usage[] =
     "usage: digits [--data DIR] [--out DIR] [--strategy one|mirrored|multiworker|ps] [--replicas "
     "N]\n"
-    "              [--epochs N] [--seed N] [--optimizer sgd|momentum|adam] [--learning-rate X]\n"
+    "              [--epochs N] [--seed N] [--optimizer NAME] [--learning-rate X]\n"
     "              [--json] [--predict]\n"
     "  --data DIR         TFRecords of the digits (examples/data)\n"
     "  --out DIR          checkpoints and TensorBoard events; continues from the newest one there "
     "(run)\n"
     "  --strategy NAME    default: what the cluster says\n"
+    "  --optimizer NAME   sgd, momentum, adam (the default), adagrad, rmsprop, ftrl, adadelta,\n"
+    "                     adamax, nadam or lion\n"
     "  --learning-rate X  default: what suits the optimizer\n"
     "  --replicas N       split this machine into N logical devices, a replica each\n"
     "  --predict          classify the test file with the newest checkpoint, without a cluster\n"
     "  --json             print the summary as one JSON object on the last line\n";
+
+/* Learning rates that suit this task; of others the optimizer's own. */
+static double suitable_rate(const char *optimizer)
+{
+    static const struct {
+        const char *optimizer;
+        double rate;
+    } rates[] = {{"sgd", 0.3},     {"momentum", 0.05}, {"adam", 0.003},  {"adagrad", 0.1},
+                 {"ftrl", 0.3},    {"adadelta", 1},    {"nadam", 0.003}, {"adamax", 0.005},
+                 {"lion", 0.0005}, {"rmsprop", 0.001}};
+    for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]); i++)
+        if (strcmp(optimizer, rates[i].optimizer) == 0)
+            return rates[i].rate;
+    return 0;
+}
 
 static void parse_options(int argc, char **argv)
 {
@@ -73,9 +90,8 @@ static void parse_options(int argc, char **argv)
             exit(c == 'h' ? 0 : 2);
         }
     }
-    const bool adam = strcmp(o.optimizer, "adam") == 0;
     if (o.learning_rate == 0)
-        o.learning_rate = adam ? 0.003 : strcmp(o.optimizer, "momentum") == 0 ? 0.05 : 0.3;
+        o.learning_rate = suitable_rate(o.optimizer);
 }
 
 /* Path of a file of the data directory; valid until the next call. */

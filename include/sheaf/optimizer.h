@@ -32,15 +32,15 @@ typedef struct sheaf_optimizer_options {
     sheaf_schedule *schedule; /**< instead of learning_rate; the optimizer takes a count */
     double momentum;          /**< sgd, rmsprop */
     bool nesterov;            /**< sgd */
-    double beta1, beta2;      /**< adam; 0: 0.9, 0.999 */
+    double beta1, beta2;      /**< adam, adamax, nadam, lion; 0: 0.9, 0.999 (lion: 0.99) */
     bool has_beta1, has_beta2;
     double epsilon; /**< 0: the family's default */
     bool has_epsilon;
     bool amsgrad;               /**< adam */
     double initial_accumulator; /**< adagrad, ftrl; 0: 0.1 */
     bool has_initial_accumulator;
-    double rho;                                             /**< rmsprop; 0: 0.9 */
-    bool centered;                                          /**< rmsprop */
+    double rho;    /**< rmsprop; 0: 0.9. adadelta; 0: 0.95 */
+    bool centered; /**< rmsprop */
     double l1, l2, l2_shrinkage, beta, learning_rate_power; /**< ftrl; power 0: -0.5 */
     double decay;                                           /**< legacy: lr / (1 + decay (t - 1)) */
     double weight_decay;                                    /**< keras3 */
@@ -59,8 +59,12 @@ SHEAF_API sheaf_optimizer *sheaf_adam(const sheaf_optimizer_options *options);
 SHEAF_API sheaf_optimizer *sheaf_adagrad(const sheaf_optimizer_options *options);
 SHEAF_API sheaf_optimizer *sheaf_rmsprop(const sheaf_optimizer_options *options);
 SHEAF_API sheaf_optimizer *sheaf_ftrl(const sheaf_optimizer_options *options);
-/** By name: "sgd", "momentum" (sgd with momentum 0.9 unless given), "adam", "adagrad", "rmsprop", "ftrl". An unknown one
- *  latches SHEAF_ERR_INVALID_ARGUMENT that lists them. */
+SHEAF_API sheaf_optimizer *sheaf_adadelta(const sheaf_optimizer_options *options); /**< not v1 */
+SHEAF_API sheaf_optimizer *sheaf_adamax(const sheaf_optimizer_options *options);   /**< not v1 */
+SHEAF_API sheaf_optimizer *sheaf_nadam(const sheaf_optimizer_options *options);    /**< keras3 */
+SHEAF_API sheaf_optimizer *sheaf_lion(const sheaf_optimizer_options *options);     /**< keras3 */
+/** By name: "sgd", "momentum" (sgd with momentum 0.9 unless given), "adam", "adagrad", "rmsprop", "ftrl", "adadelta",
+ *  "adamax", "nadam", "lion". An unknown one latches SHEAF_ERR_INVALID_ARGUMENT that lists them. */
 SHEAF_API sheaf_optimizer *sheaf_optimizer_named(const char *rule,
                                                  const sheaf_optimizer_options *options);
 SHEAF_API void sheaf_optimizer_free(sheaf_optimizer *o);

@@ -19,6 +19,7 @@ struct number {
 struct bound {
     sheaf_trackable list; /* "_variables" */
     struct number iteration, learning_rate;
+    struct number momenta; /* Nadam's product of them, which Keras keeps as the last of the list */
     sheaf_variable *iterations; /* counts the steps of all workers; or NULL */
     size_t count;
     sheaf_variable **variables; /* counted */
@@ -36,7 +37,9 @@ static bool number_saveable(sheaf_trackable *t, size_t i, struct sheaf__saveable
         return false;
     const bool counts = n == &b->iteration;
     *out = (struct sheaf__saveable){.attribute = "VARIABLE_VALUE",
-                                    .full_name = counts ? "iteration" : "learning_rate",
+                                    .full_name = counts             ? "iteration"
+                                                 : n == &b->momenta ? "variable"
+                                                                    : "learning_rate",
                                     .dtype = counts ? SHEAF_INT64 : SHEAF_FLOAT32,
                                     .shape = SHEAF_SCALAR,
                                     .full = SHEAF_SCALAR,
@@ -47,10 +50,15 @@ static bool number_saveable(sheaf_trackable *t, size_t i, struct sheaf__saveable
 static sheaf_tensor *number_read(sheaf_trackable *t, size_t i)
 {
     const struct number *n = t->object;
-    const struct bound *b = n->optimizer->bound;
+    sheaf_optimizer *o = n->optimizer;
+    const struct bound *b = o->bound;
+    const int64_t steps = atomic_load(&o->iterations);
     (void)i;
-    return n == &b->iteration ? sheaf_long(atomic_load(&n->optimizer->iterations))
-                              : sheaf_float((float)sheaf_optimizer_learning_rate(n->optimizer));
+    if (n == &b->iteration)
+        return sheaf_long(steps);
+    if (n == &b->momenta)
+        return sheaf_float(steps ? (float)sheaf__optimizer_hyper(o, steps).beta1_product : 1);
+    return sheaf_float((float)sheaf_optimizer_learning_rate(o));
 }
 
 static sheaf_status number_write(sheaf_trackable *t, size_t i, sheaf_tensor *value,
@@ -62,7 +70,8 @@ static sheaf_status number_write(sheaf_trackable *t, size_t i, sheaf_tensor *val
     (void)err;
     if (n == &b->iteration)
         atomic_store(&n->optimizer->iterations, sheaf_tensor_integer(value, 0));
-    else if (!n->optimizer->schedule)
+    else if (n == &b->learning_rate &&
+             !n->optimizer->schedule) /* the momenta follow from the steps */
         n->optimizer->learning_rate = sheaf_tensor_number(value, 0);
     return SHEAF_OK;
 }
@@ -75,13 +84,16 @@ static const struct sheaf__trackable_class number_class = {
 static bool list_child(sheaf_trackable *t, size_t i, const char **name, sheaf_trackable **child)
 {
     struct bound *b = t->object;
-    if (i >= 2 + b->slot_count)
+    const bool momenta = b->iteration.optimizer->hyper.rule == SHEAF__RULE_NADAM;
+    if (i >= 2 + b->slot_count + momenta)
         return false;
     *name = sheaf__name_of(i);
     if (i == 0)
         *child = b->iterations ? &b->iterations->trackable : &b->iteration.trackable;
+    else if (i == 1)
+        *child = &b->learning_rate.trackable;
     else
-        *child = i == 1 ? &b->learning_rate.trackable : b->slots[i - 2];
+        *child = i < 2 + b->slot_count ? b->slots[i - 2] : &b->momenta.trackable;
     return true;
 }
 
@@ -175,6 +187,7 @@ static sheaf_status count_steps(struct bound *b, sheaf_optimizer *o, sheaf_strat
 {
     b->iteration = (struct number){{&number_class, &b->iteration}, o, s->group};
     b->learning_rate = (struct number){{&number_class, &b->learning_rate}, o, s->group};
+    b->momenta = (struct number){{&number_class, &b->momenta}, o, s->group};
     if (!s->remote)
         return SHEAF_OK;
     sheaf_variable_request request = {

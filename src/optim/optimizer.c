@@ -3,22 +3,26 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/str.h"
+#include "optim/rule_class.h"
 #include "optim/schedule.h"
 
 #include <math.h>
 #include <string.h>
 
 /* Sets of rules and families. */
-#define SGD     (1u << SHEAF__RULE_SGD)
-#define ADAM    (1u << SHEAF__RULE_ADAM)
-#define ADAGRAD (1u << SHEAF__RULE_ADAGRAD)
-#define RMSPROP (1u << SHEAF__RULE_RMSPROP)
-#define FTRL    (1u << SHEAF__RULE_FTRL)
-#define EVERY   (SGD | ADAM | ADAGRAD | RMSPROP | FTRL)
-#define KERAS3  (1u << SHEAF_OPTIMIZER_KERAS3)
-#define LEGACY  (1u << SHEAF_OPTIMIZER_LEGACY)
-#define V1      (1u << SHEAF_OPTIMIZER_V1)
-#define ALL     (KERAS3 | LEGACY | V1)
+#define SET(rule) (1u << SHEAF__RULE_##rule)
+#define SGD       SET(SGD)
+#define ADAGRAD   SET(ADAGRAD)
+#define RMSPROP   SET(RMSPROP)
+#define FTRL      SET(FTRL)
+#define ADADELTA  SET(ADADELTA)
+#define MOMENTS   (SET(ADAM) | SET(ADAMAX) | SET(NADAM) | SET(LION))
+#define DIVIDING  ((MOMENTS & ~SET(LION)) | ADAGRAD | RMSPROP | ADADELTA)
+#define EVERY     ((1u << SHEAF__RULE_COUNT) - 1)
+#define KERAS3    SHEAF__RULE_KERAS3
+#define LEGACY    SHEAF__RULE_LEGACY
+#define ALL       SHEAF__RULE_ALL
 
 /* What an option may be. */
 enum range {
@@ -45,16 +49,16 @@ static const struct option {
     OPTION(learning_rate, POSITIVE, EVERY, ALL),
     OPTION(momentum, UNIT, SGD | RMSPROP, ALL),
     OPTION(nesterov, ANY_BOOL, SGD, ALL),
-    OPTION(beta1, FRACTION, ADAM, ALL),
-    OPTION(beta2, FRACTION, ADAM, ALL),
-    OPTION(has_beta1, ANY_BOOL, ADAM, ALL),
-    OPTION(has_beta2, ANY_BOOL, ADAM, ALL),
-    OPTION(epsilon, AT_LEAST_0, ADAM | ADAGRAD | RMSPROP, ALL),
-    OPTION(has_epsilon, ANY_BOOL, ADAM | ADAGRAD | RMSPROP, ALL),
-    OPTION(amsgrad, ANY_BOOL, ADAM, KERAS3 | LEGACY),
+    OPTION(beta1, FRACTION, MOMENTS, ALL),
+    OPTION(beta2, FRACTION, MOMENTS, ALL),
+    OPTION(has_beta1, ANY_BOOL, MOMENTS, ALL),
+    OPTION(has_beta2, ANY_BOOL, MOMENTS, ALL),
+    OPTION(epsilon, AT_LEAST_0, DIVIDING, ALL),
+    OPTION(has_epsilon, ANY_BOOL, DIVIDING, ALL),
+    OPTION(amsgrad, ANY_BOOL, SET(ADAM), KERAS3 | LEGACY),
     OPTION(initial_accumulator, AT_LEAST_0, ADAGRAD | FTRL, ALL),
     OPTION(has_initial_accumulator, ANY_BOOL, ADAGRAD | FTRL, ALL),
-    OPTION(rho, FRACTION, RMSPROP, ALL),
+    OPTION(rho, FRACTION, RMSPROP | ADADELTA, ALL),
     OPTION(centered, ANY_BOOL, RMSPROP, ALL),
     OPTION(l1, AT_LEAST_0, FTRL, ALL),
     OPTION(l2, AT_LEAST_0, FTRL, ALL),
@@ -69,8 +73,6 @@ static const struct option {
     OPTION(keras3_sparse, ANY_BOOL, EVERY, KERAS3),
 };
 
-static const char *const rule_names[] = {"", "sgd", "adam", "adagrad", "rmsprop", "ftrl"};
-static const char *const class_names[] = {"", "SGD", "Adam", "Adagrad", "RMSprop", "Ftrl"};
 static const char *const family_names[] = {"keras3", "legacy", "v1"};
 
 static double value_of(const sheaf_optimizer_options *o, const struct option *option)
@@ -109,11 +111,14 @@ static const char *misfit(enum range range, double v)
 static sheaf_status check_options(const sheaf_optimizer_options *o, enum sheaf__rule rule,
                                   sheaf_error *err)
 {
-    const char *name = rule_names[rule];
+    const char *name = sheaf__rule_class(rule)->name;
     if ((unsigned)o->family > SHEAF_OPTIMIZER_V1)
         return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
                             "%s: family is %d, expected 0 to %d (sheaf_optimizer_family)", name,
                             (int)o->family, SHEAF_OPTIMIZER_V1);
+    if (!(sheaf__rule_class(rule)->families & 1u << o->family))
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "%s is not in family %s", name,
+                            family_names[o->family]);
     for (size_t i = 0; i < sizeof(o->reserved) / sizeof(o->reserved[0]); i++)
         if (o->reserved[i])
             return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
@@ -153,13 +158,6 @@ static double or_default(double v, bool given, double otherwise)
     return v != 0 || given ? v : otherwise;
 }
 
-static double default_epsilon(enum sheaf__rule rule, sheaf_optimizer_family family)
-{
-    if (family != SHEAF_OPTIMIZER_V1)
-        return 1e-7;
-    return rule == SHEAF__RULE_RMSPROP ? 1e-10 : 1e-8;
-}
-
 static uint32_t flags_of(const sheaf_optimizer_options *o)
 {
     return (o->nesterov ? SHEAF__HYPER_NESTEROV : 0u) | (o->amsgrad ? SHEAF__HYPER_AMSGRAD : 0u) |
@@ -169,16 +167,18 @@ static uint32_t flags_of(const sheaf_optimizer_options *o)
 
 static struct sheaf__hyper hyper_of(const sheaf_optimizer_options *o, enum sheaf__rule rule)
 {
+    const struct sheaf__rule_class *c = sheaf__rule_class(rule);
+    const double epsilon = o->family == SHEAF_OPTIMIZER_V1 ? c->epsilon_v1 : c->epsilon;
     return (struct sheaf__hyper){
         .rule = rule,
         .family = o->family,
         .flags = flags_of(o),
         .weight_decay = o->weight_decay,
         .momentum = o->momentum,
-        .rho = or_default(o->rho, false, 0.9),
-        .beta1 = or_default(o->beta1, o->has_beta1, 0.9),
-        .beta2 = or_default(o->beta2, o->has_beta2, 0.999),
-        .epsilon = or_default(o->epsilon, o->has_epsilon, default_epsilon(rule, o->family)),
+        .rho = or_default(o->rho, false, c->rho),
+        .beta1 = or_default(o->beta1, o->has_beta1, c->beta1),
+        .beta2 = or_default(o->beta2, o->has_beta2, c->beta2),
+        .epsilon = or_default(o->epsilon, o->has_epsilon, epsilon),
         .initial_accumulator = or_default(o->initial_accumulator, o->has_initial_accumulator, 0.1),
         .l1 = o->l1,
         .l2 = o->l2,
@@ -220,7 +220,7 @@ static sheaf_optimizer *make(enum sheaf__rule rule, const sheaf_optimizer_option
     sheaf__object_init(&o->object, &optimizer_class);
     sheaf__mutex_init(&o->lock);
     o->trackable.object = o;
-    o->name = sheaf__strdup(options->name ? options->name : class_names[rule]);
+    o->name = sheaf__strdup(options->name ? options->name : sheaf__rule_class(rule)->class_name);
     if (!o->name)
         sheaf__no_memory(&o->latched, "an optimizer");
     else
@@ -229,7 +229,7 @@ static sheaf_optimizer *make(enum sheaf__rule rule, const sheaf_optimizer_option
         return o;
     o->hyper = hyper_of(options, rule);
     o->learning_rate =
-        or_default(options->learning_rate, false, rule == SHEAF__RULE_SGD ? 0.01 : 0.001);
+        or_default(options->learning_rate, false, sheaf__rule_class(rule)->learning_rate);
     o->schedule = sheaf__ref(options->schedule);
     o->decay = options->decay;
     set_clip(o, options);
@@ -261,10 +261,30 @@ sheaf_optimizer *sheaf_ftrl(const sheaf_optimizer_options *options)
     return make(SHEAF__RULE_FTRL, options);
 }
 
+sheaf_optimizer *sheaf_adadelta(const sheaf_optimizer_options *options)
+{
+    return make(SHEAF__RULE_ADADELTA, options);
+}
+
+sheaf_optimizer *sheaf_adamax(const sheaf_optimizer_options *options)
+{
+    return make(SHEAF__RULE_ADAMAX, options);
+}
+
+sheaf_optimizer *sheaf_nadam(const sheaf_optimizer_options *options)
+{
+    return make(SHEAF__RULE_NADAM, options);
+}
+
+sheaf_optimizer *sheaf_lion(const sheaf_optimizer_options *options)
+{
+    return make(SHEAF__RULE_LION, options);
+}
+
 sheaf_optimizer *sheaf_optimizer_named(const char *rule, const sheaf_optimizer_options *options)
 {
-    for (int i = SHEAF__RULE_SGD; rule && i <= SHEAF__RULE_FTRL; i++) {
-        if (strcmp(rule, rule_names[i]) == 0)
+    for (unsigned i = 1; rule && i < SHEAF__RULE_COUNT; i++) {
+        if (strcmp(rule, sheaf__rule_class(i)->name) == 0)
             return make((enum sheaf__rule)i, options);
     }
     sheaf_optimizer_options o = options ? *options : (sheaf_optimizer_options){0};
@@ -273,11 +293,14 @@ sheaf_optimizer *sheaf_optimizer_named(const char *rule, const sheaf_optimizer_o
         return make(SHEAF__RULE_SGD, &o);
     }
     sheaf_optimizer *none = make(SHEAF__RULE_SGD, NULL);
+    struct sheaf__str names = {0};
+    for (unsigned i = 1; i < SHEAF__RULE_COUNT; i++)
+        sheaf__str_printf(&names, ", %s", sheaf__rule_class(i)->name);
     if (none)
         sheaf__error(&none->latched, SHEAF_ERR_INVALID_ARGUMENT,
-                     "optimizer is \"%s\", expected one of sgd, momentum, adam, adagrad, rmsprop, "
-                     "ftrl",
-                     rule ? rule : "");
+                     "optimizer is \"%s\", expected one of momentum%s", rule ? rule : "",
+                     sheaf__str_text(&names));
+    sheaf__str_free(&names);
     return none;
 }
 
@@ -299,28 +322,34 @@ static double rate_at(const sheaf_optimizer *o, int64_t step)
     return o->decay > 0 ? rate / (1 + o->decay * (double)(step - 1)) : rate;
 }
 
-/* v1 multiplies the betas up step by step in float32; other powers of them round differently. */
+/* The products of one step more. v1 multiplies in float32; other powers round differently. */
+static void multiply(sheaf_optimizer *o, const struct sheaf__hyper *h, int64_t step)
+{
+    if (h->rule == SHEAF__RULE_NADAM) {
+        o->beta1_product *= sheaf__rule_nadam_momentum(h->beta1, step);
+        return;
+    }
+    o->beta1_product = (double)((float)o->beta1_product * (float)h->beta1);
+    o->beta2_product = (double)((float)o->beta2_product * (float)h->beta2);
+}
+
 static void set_products(sheaf_optimizer *o, struct sheaf__hyper *h)
 {
-    float beta1 = (float)h->beta1, beta2 = (float)h->beta2;
     sheaf__mutex_lock(&o->lock);
     if (o->product_step < 1 || o->product_step > h->step) {
-        o->product_step = 1;
-        o->beta1_product = beta1;
-        o->beta2_product = beta2;
+        o->product_step = 0;
+        o->beta1_product = o->beta2_product = 1;
     }
     while (o->product_step < h->step) {
-        float was1 = o->beta1_product, was2 = o->beta2_product;
-        o->beta1_product *= beta1;
-        o->beta2_product *= beta2;
-        o->product_step++;
+        double was1 = o->beta1_product, was2 = o->beta2_product;
+        multiply(o, h, ++o->product_step);
         /* In the end rounding keeps both as they are, at 0 or the least numbers there are. */
         if (o->beta1_product == was1 && o->beta2_product == was2)
             break;
     }
     o->product_step = h->step;
-    h->beta1_product = (double)o->beta1_product;
-    h->beta2_product = (double)o->beta2_product;
+    h->beta1_product = o->beta1_product;
+    h->beta2_product = o->beta2_product;
     sheaf__mutex_unlock(&o->lock);
 }
 
@@ -329,7 +358,8 @@ struct sheaf__hyper sheaf__optimizer_hyper(sheaf_optimizer *o, int64_t step)
     struct sheaf__hyper h = o->hyper;
     h.step = step;
     h.lr = rate_at(o, step);
-    if (h.rule == SHEAF__RULE_ADAM && h.family == SHEAF_OPTIMIZER_V1)
+    if (h.rule == SHEAF__RULE_NADAM ||
+        (h.rule == SHEAF__RULE_ADAM && h.family == SHEAF_OPTIMIZER_V1))
         set_products(o, &h);
     return h;
 }

@@ -34,9 +34,9 @@ struct sheaf_optimizer {
     void (*release)(void *bound);
     sheaf_trackable trackable; /* its class is set by distribute/ */
 
-    struct sheaf__mutex lock; /* products of v1's Adam up to step `product_step` */
+    struct sheaf__mutex lock; /* running products up to step `product_step` (rule.h) */
     int64_t product_step;
-    float beta1_product, beta2_product;
+    double beta1_product, beta2_product;
 };
 
 /* SHEAF_OK or the latched error. NULL is one, too. */

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/flush.h"
+#include "optim/rule_class.h"
 #include "optim/rule_run.h"
 #include "tensor/half.h"
 
@@ -11,15 +12,31 @@
 
 #define BLOCK 512 /* elements of a pass through the first-level cache */
 
+#define DECLARE(id, name) extern const struct sheaf__rule_class sheaf__rule_##name;
+SHEAF__RULE_TABLE(DECLARE)
+#undef DECLARE
+
+static const struct sheaf__rule_class *const rules[] = {
+#define ENTRY(id, name) [SHEAF__RULE_##id] = &sheaf__rule_##name,
+    SHEAF__RULE_TABLE(ENTRY)
+#undef ENTRY
+};
+
+const struct sheaf__rule_class *sheaf__rule_class(uint32_t rule)
+{
+    return rule < SHEAF__RULE_COUNT ? rules[rule] : NULL;
+}
+
 sheaf_status sheaf__hyper_check(const struct sheaf__hyper *h, sheaf_error *err)
 {
-    if (h->rule < SHEAF__RULE_SGD || h->rule > SHEAF__RULE_FTRL)
-        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "update rule is %u, expected %d to %d",
-                            h->rule, SHEAF__RULE_SGD, SHEAF__RULE_FTRL);
-    if (h->family > SHEAF_OPTIMIZER_V1)
+    const struct sheaf__rule_class *rule = sheaf__rule_class(h->rule);
+    if (!rule)
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "update rule is %u, expected 1 to %d",
+                            h->rule, SHEAF__RULE_COUNT - 1);
+    if (h->family > SHEAF_OPTIMIZER_V1 || !(rule->families & 1u << h->family))
         return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
-                            "family of the update rule is %u, expected 0 to %d", h->family,
-                            SHEAF_OPTIMIZER_V1);
+                            "family of the update rule %s is %u, which does not have it",
+                            rule->name, h->family);
     const uint32_t known = SHEAF__HYPER_NESTEROV | SHEAF__HYPER_AMSGRAD | SHEAF__HYPER_CENTERED |
                            SHEAF__HYPER_KERAS3_SPARSE;
     if ((h->flags & ~known) || h->reserved)
@@ -37,52 +54,10 @@ sheaf_status sheaf__hyper_check(const struct sheaf__hyper *h, sheaf_error *err)
     return SHEAF_OK;
 }
 
-/* Names of slots in the order of the families. */
-static const char *const slot_m[] = {"momentum", "m", "m"};
-static const char *const slot_v[] = {"velocity", "v", "v"};
-static const char *const slot_top[] = {"velocity_hat", "vhat", "vhat"};
-static const char *const slot_rms[] = {"velocity", "rms", "rms"};
-static const char *const slot_mean[] = {"average_gradient", "mg", "mg"};
-static const char *const slot_sum[] = {"accumulator", "accumulator", "accum"};
-
-/* RMSprop keeps a momentum slot. v1 always does. */
-static bool has_momentum(const struct sheaf__hyper *h)
-{
-    return h->momentum != 0 || (h->rule == SHEAF__RULE_RMSPROP && h->family == SHEAF_OPTIMIZER_V1);
-}
-
 size_t sheaf__rule_slots(const struct sheaf__hyper *h,
                          struct sheaf__rule_slot slots[SHEAF__RULE_SLOTS])
 {
-    uint32_t f = h->family;
-    size_t n = 0;
-    switch ((enum sheaf__rule)h->rule) {
-    case SHEAF__RULE_SGD:
-        if (h->momentum != 0)
-            slots[n++] = (struct sheaf__rule_slot){"momentum", 0};
-        break;
-    case SHEAF__RULE_ADAM:
-        slots[n++] = (struct sheaf__rule_slot){slot_m[f], 0};
-        slots[n++] = (struct sheaf__rule_slot){slot_v[f], 0};
-        if (h->flags & SHEAF__HYPER_AMSGRAD)
-            slots[n++] = (struct sheaf__rule_slot){slot_top[f], 0};
-        break;
-    case SHEAF__RULE_ADAGRAD:
-        slots[n++] = (struct sheaf__rule_slot){"accumulator", h->initial_accumulator};
-        break;
-    case SHEAF__RULE_RMSPROP:
-        slots[n++] = (struct sheaf__rule_slot){slot_rms[f], f == SHEAF_OPTIMIZER_V1};
-        if (has_momentum(h))
-            slots[n++] = (struct sheaf__rule_slot){"momentum", 0};
-        if (h->flags & SHEAF__HYPER_CENTERED)
-            slots[n++] = (struct sheaf__rule_slot){slot_mean[f], 0};
-        break;
-    case SHEAF__RULE_FTRL:
-        slots[n++] = (struct sheaf__rule_slot){slot_sum[f], h->initial_accumulator};
-        slots[n++] = (struct sheaf__rule_slot){"linear", 0};
-        break;
-    }
-    return n;
+    return sheaf__rule_class(h->rule)->slots(h, slots);
 }
 
 bool sheaf__rule_takes(sheaf_dtype dtype)
@@ -90,45 +65,7 @@ bool sheaf__rule_takes(sheaf_dtype dtype)
     return dtype == SHEAF_FLOAT32 || dtype == SHEAF_FLOAT64 || dtype == SHEAF_BFLOAT16;
 }
 
-static enum sheaf__rule_formula formula_of_rmsprop(const struct sheaf__hyper *h)
-{
-    bool centered = h->flags & SHEAF__HYPER_CENTERED, momentum = has_momentum(h);
-    if (h->family == SHEAF_OPTIMIZER_KERAS3) {
-        if (centered)
-            return momentum ? SHEAF__FORMULA_RMSPROP_CENTERED_MOMENTUM
-                            : SHEAF__FORMULA_RMSPROP_CENTERED;
-        return momentum ? SHEAF__FORMULA_RMSPROP_MOMENTUM : SHEAF__FORMULA_RMSPROP;
-    }
-    if (!momentum)
-        return centered ? SHEAF__FORMULA_RMSPROP_OUTSIDE_CENTERED : SHEAF__FORMULA_RMSPROP_OUTSIDE;
-    return centered ? SHEAF__FORMULA_RMSPROP_FUSED_CENTERED : SHEAF__FORMULA_RMSPROP_FUSED;
-}
-
-static enum sheaf__rule_formula formula_of(const struct sheaf__hyper *h)
-{
-    bool nesterov = h->flags & SHEAF__HYPER_NESTEROV;
-    switch ((enum sheaf__rule)h->rule) {
-    case SHEAF__RULE_SGD:
-        if (h->momentum == 0)
-            return SHEAF__FORMULA_SGD;
-        if (h->family == SHEAF_OPTIMIZER_V1)
-            return nesterov ? SHEAF__FORMULA_NESTEROV_V1 : SHEAF__FORMULA_MOMENTUM_V1;
-        return nesterov ? SHEAF__FORMULA_NESTEROV : SHEAF__FORMULA_MOMENTUM;
-    case SHEAF__RULE_ADAM:
-        return h->flags & SHEAF__HYPER_AMSGRAD ? SHEAF__FORMULA_AMSGRAD : SHEAF__FORMULA_ADAM;
-    case SHEAF__RULE_ADAGRAD:
-        return h->family == SHEAF_OPTIMIZER_KERAS3 ? SHEAF__FORMULA_ADAGRAD
-                                                   : SHEAF__FORMULA_ADAGRAD_OUTSIDE;
-    case SHEAF__RULE_RMSPROP:
-        return formula_of_rmsprop(h);
-    case SHEAF__RULE_FTRL:
-        break;
-    }
-    return h->learning_rate_power == -0.5 ? SHEAF__FORMULA_FTRL : SHEAF__FORMULA_FTRL_POWER;
-}
-
-/* 1 - beta. Keras 3 subtracts in double and rounds, the others subtract the rounded (R12.3). */
-static double gain_of(const struct sheaf__hyper *h, double beta, bool wide)
+double sheaf__rule_gain(const struct sheaf__hyper *h, double beta, bool wide)
 {
     if (wide)
         return 1 - beta;
@@ -136,23 +73,14 @@ static double gain_of(const struct sheaf__hyper *h, double beta, bool wide)
                                                : (double)(1 - (float)beta);
 }
 
-static double alpha_of(const struct sheaf__hyper *h, bool wide)
+double sheaf__rule_correction(const struct sheaf__hyper *h, double beta, bool wide)
 {
-    if (wide) {
-        double p1 = pow(h->beta1, (double)h->step), p2 = pow(h->beta2, (double)h->step);
-        return h->lr * sqrt(1 - p2) / (1 - p1);
-    }
-    float p1 = powf((float)h->beta1, (float)h->step);
-    float p2 = powf((float)h->beta2, (float)h->step);
-    if (h->family == SHEAF_OPTIMIZER_V1) {
-        p1 = (float)h->beta1_product;
-        p2 = (float)h->beta2_product;
-    }
-    return (double)((float)h->lr * sqrtf(1 - p2) / (1 - p1));
+    return wide ? 1 - pow(beta, (double)h->step) : (double)(1 - powf((float)beta, (float)h->step));
 }
 
 static struct sheaf__rule_constants constants_of(const struct sheaf__hyper *h, bool wide)
 {
+    const struct sheaf__rule_class *rule = sheaf__rule_class(h->rule);
     struct sheaf__rule_constants k = {
         .lr = h->lr,
         .decay = h->weight_decay,
@@ -163,17 +91,8 @@ static struct sheaf__rule_constants constants_of(const struct sheaf__hyper *h, b
         .shrink_twice = 2 * h->l2_shrinkage,
         .power = -h->learning_rate_power,
     };
-    if (h->rule == SHEAF__RULE_ADAM) {
-        k.alpha = alpha_of(h, wide);
-        k.gain1 = gain_of(h, h->beta1, wide);
-        k.gain2 = gain_of(h, h->beta2, wide);
-    } else if (h->rule == SHEAF__RULE_RMSPROP) {
-        k.gain2 = gain_of(h, h->rho, wide);
-    } else if (h->rule == SHEAF__RULE_FTRL) {
-        k.l2_twice = 2 * (h->l2 + (h->lr > 0 ? h->beta / (2 * h->lr) : 0));
-    } else if (h->rule == SHEAF__RULE_ADAGRAD && h->family == SHEAF_OPTIMIZER_V1) {
-        k.epsilon = 0;
-    }
+    if (rule->constants)
+        rule->constants(h, wide, &k);
     return k;
 }
 
@@ -187,7 +106,7 @@ void sheaf__rule_run_init(struct sheaf__rule_run *run, const struct sheaf__hyper
     run->size = sheaf_dtype_size(u->dtype);
     run->constants = constants_of(h, wide);
     const struct sheaf__rule_kernels *kernels = sheaf__rule_kernels(u->dtype, false);
-    enum sheaf__rule_formula formula = formula_of(h);
+    enum sheaf__rule_formula formula = sheaf__rule_class(h->rule)->formula(h);
     run->kernel = kernels->plain[formula];
     run->with_squares = kernels->squares[formula];
     run->decay = h->weight_decay != 0 ? kernels->plain[SHEAF__FORMULA_DECAY] : NULL;

@@ -8,15 +8,9 @@
  * Every rule works element by element, so a variable may be updated in chunks, by any number of
  * threads, with the same bits however it is cut. */
 
-#include <sheaf/optimizer.h>
+#include "optim/rules.h"
 
-enum sheaf__rule {
-    SHEAF__RULE_SGD = 1, /* with momentum != 0 it has a slot */
-    SHEAF__RULE_ADAM = 2,
-    SHEAF__RULE_ADAGRAD = 3,
-    SHEAF__RULE_RMSPROP = 4,
-    SHEAF__RULE_FTRL = 5
-};
+#include <sheaf/optimizer.h>
 
 enum sheaf__hyper_flags {
     SHEAF__HYPER_NESTEROV = 1,
@@ -28,7 +22,7 @@ enum sheaf__hyper_flags {
 /* All that a rule needs for one step. Of fixed size and without pointers, so that it travels with a
  * push as it is (little endian); sheaf__hyper_check() looks at one that came from outside. */
 struct sheaf__hyper {
-    uint32_t rule;   /* enum sheaf__rule */
+    uint32_t rule;   /* enum sheaf__rule (rules.h) */
     uint32_t family; /* sheaf_optimizer_family */
     uint32_t flags;
     uint32_t reserved;
@@ -38,7 +32,9 @@ struct sheaf__hyper {
     double momentum;
     double rho;
     double beta1, beta2;
-    double beta1_product, beta2_product; /* v1: the running products in float32 (R12.3) */
+    /* Running products up to this step: of the betas in float32 for v1's Adam (R12.3), of the
+     * momenta for Nadam. */
+    double beta1_product, beta2_product;
     double epsilon;
     double initial_accumulator;
     double l1, l2, l2_shrinkage, beta;
@@ -46,8 +42,8 @@ struct sheaf__hyper {
 };
 _Static_assert(sizeof(struct sheaf__hyper) == 144, "crosses the network as it is");
 
-/* SHEAF_ERR_INVALID_ARGUMENT: unknown rule, family or flag, a step below 1, a number that is not
- * finite. */
+/* SHEAF_ERR_INVALID_ARGUMENT: unknown rule or flag, a family without the rule, a step below 1, a
+ * number that is not finite. */
 sheaf_status sheaf__hyper_check(const struct sheaf__hyper *h, sheaf_error *err);
 
 #define SHEAF__RULE_SLOTS 3 /* most slots of a rule */
@@ -83,7 +79,9 @@ void sheaf__rule_apply(const struct sheaf__hyper *h, const struct sheaf__update 
 struct sheaf__rule_rows {
     const int64_t *ids;
     const void *values;
-    const void *squares; /* sum of the squares of repeated rows; NULL: square of their sum */
+    const void
+        *squares; /* sum of the squares of repeated rows; NULL: square of their sum. Adamax: of
+                          * their sizes */
     size_t count;
     int64_t width;
     int64_t rows;
@@ -110,5 +108,8 @@ void sheaf__rule_apply_rows(const struct sheaf__hyper *h, const struct sheaf__up
                             const struct sheaf__rule_rows *merged, int64_t begin, int64_t end);
 /* True if rows without a gradient may change. */
 bool sheaf__rule_moves_all(const struct sheaf__hyper *h);
+
+/* Nadam's momentum of a step, from 1. */
+double sheaf__rule_nadam_momentum(double beta1, int64_t step);
 
 #endif

@@ -137,6 +137,76 @@ BODY NAME(ftrl)(const struct sheaf__rule_constants *k, const struct sheaf__rule_
     }
 }
 
+BODY NAME(adadelta)(const struct sheaf__rule_constants *k, const struct sheaf__rule_lane *lane,
+                    size_t n, bool squares)
+{
+    const T *from = lane->from, *g = lane->gradient, *q = lane->squares;
+    T *to = lane->to, *a = lane->slots[0], *d = lane->slots[1];
+    const T lr = (T)k->lr, rho = (T)k->rho, gain = (T)k->gain2, eps = (T)k->epsilon;
+    EACH(i)
+    {
+        T s = squares ? q[i] : g[i] * g[i];
+        T ai = a[i] * rho + s * gain;
+        T step = SQRT(d[i] + eps) * g[i] / SQRT(ai + eps);
+        /* Of repeated rows the steps are squared one by one, too. */
+        T moved = squares ? (d[i] + eps) * s / (ai + eps) : step * step;
+        a[i] = ai;
+        d[i] = d[i] * rho + moved * gain;
+        to[i] = from[i] - step * lr;
+    }
+}
+
+BODY NAME(adamax)(const struct sheaf__rule_constants *k, const struct sheaf__rule_lane *lane,
+                  size_t n, bool sizes)
+{
+    const T *from = lane->from, *g = lane->gradient, *q = lane->squares;
+    T *to = lane->to, *m = lane->slots[0], *v = lane->slots[1];
+    const T alpha = (T)k->alpha, gain = (T)k->gain1, beta2 = (T)k->rho, eps = (T)k->epsilon;
+    EACH(i)
+    {
+        T size = sizes ? q[i] : g[i] < 0 ? -g[i] : g[i];
+        T mi = m[i] + (g[i] - m[i]) * gain;
+        T vi = v[i] * beta2;
+        vi = size > vi ? size : vi;
+        m[i] = mi;
+        v[i] = vi;
+        to[i] = from[i] - mi * alpha / (vi + eps);
+    }
+}
+
+BODY NAME(nadam)(const struct sheaf__rule_constants *k, const struct sheaf__rule_lane *lane,
+                 size_t n, bool squares)
+{
+    const T *from = lane->from, *g = lane->gradient, *q = lane->squares;
+    T *to = lane->to, *m = lane->slots[0], *v = lane->slots[1];
+    const T lr = (T)k->lr, gain1 = (T)k->gain1, gain2 = (T)k->gain2, eps = (T)k->epsilon;
+    const T ahead = (T)k->ahead, now = (T)k->now, correction = (T)k->correction;
+    EACH(i)
+    {
+        T s = squares ? q[i] : g[i] * g[i];
+        T mi = m[i] + (g[i] - m[i]) * gain1;
+        T vi = v[i] + (s - v[i]) * gain2;
+        m[i] = mi;
+        v[i] = vi;
+        to[i] = from[i] - (mi * ahead + g[i] * now) * lr / (SQRT(vi / correction) + eps);
+    }
+}
+
+BODY NAME(lion)(const struct sheaf__rule_constants *k, const struct sheaf__rule_lane *lane,
+                size_t n)
+{
+    const T *from = lane->from, *g = lane->gradient;
+    T *to = lane->to, *m = lane->slots[0];
+    const T lr = (T)k->lr, beta1 = (T)k->momentum, beta2 = (T)k->rho;
+    const T gain1 = (T)k->gain1, gain2 = (T)k->gain2;
+    EACH(i)
+    {
+        T way = m[i] * beta1 + g[i] * gain1;
+        m[i] = m[i] * beta2 + g[i] * gain2;
+        to[i] = from[i] - (way > 0 ? lr : way < 0 ? -lr : 0);
+    }
+}
+
 BODY NAME(decay)(const struct sheaf__rule_constants *k, const struct sheaf__rule_lane *lane,
                  size_t n)
 {

@@ -56,6 +56,10 @@ enum rmsprop_form {
     X(target, type, isa, RMSPROP_FUSED_CENTERED, rmsprop, (k, lane, n, FUSED, true, true, false)) \
     X(target, type, isa, FTRL, ftrl, (k, lane, n, false, false))                                  \
     X(target, type, isa, FTRL_POWER, ftrl, (k, lane, n, true, false))                             \
+    X(target, type, isa, ADADELTA, adadelta, (k, lane, n, false))                                 \
+    X(target, type, isa, ADAMAX, adamax, (k, lane, n, false))                                     \
+    X(target, type, isa, NADAM, nadam, (k, lane, n, false))                                       \
+    X(target, type, isa, LION, lion, (k, lane, n))                                                \
     X(target, type, isa, DECAY, decay, (k, lane, n))
 #define SQUARED(X, target, type, isa)                                                        \
     X(target, type, isa, ADAM, adam, (k, lane, n, false, true))                              \
@@ -67,7 +71,10 @@ enum rmsprop_form {
     X(target, type, isa, RMSPROP_CENTERED_MOMENTUM, rmsprop,                                 \
       (k, lane, n, INSIDE, true, true, true))                                                \
     X(target, type, isa, FTRL, ftrl, (k, lane, n, false, true))                              \
-    X(target, type, isa, FTRL_POWER, ftrl, (k, lane, n, true, true))
+    X(target, type, isa, FTRL_POWER, ftrl, (k, lane, n, true, true))                         \
+    X(target, type, isa, ADADELTA, adadelta, (k, lane, n, true))                             \
+    X(target, type, isa, ADAMAX, adamax, (k, lane, n, true))                                 \
+    X(target, type, isa, NADAM, nadam, (k, lane, n, true))
 
 #define FUNCTION(target, prefix, type, isa, formula, body, arguments)                         \
     target static void prefix##_##formula##_##type##_##isa(                                   \

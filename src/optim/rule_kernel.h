@@ -11,15 +11,18 @@ struct sheaf__rule_constants {
     double lr;
     double decay; /* weight decay */
     double momentum;
-    double alpha; /* Adam: the rate with both corrections in it */
-    double gain1; /* Adam 1 - beta1 */
-    double gain2; /* Adam 1 - beta2, RMSprop 1 - rho */
-    double rho;
+    double alpha; /* Adam: the rate with both corrections in it, Adamax: with that of beta1 */
+    double gain1; /* 1 - beta1 */
+    double gain2; /* 1 - beta2, or 1 - rho */
+    double rho;   /* Adamax, Lion: beta2; Lion's beta1 is `momentum` */
     double epsilon;
     double l1;
     double l2_twice; /* Ftrl: 2 (l2 + beta / (2 lr)) */
     double shrink_twice;
     double power; /* Ftrl: minus learning_rate_power */
+    double ahead; /* Nadam: weights of the moment and of the gradient, 1 - beta2^t */
+    double now;
+    double correction;
 };
 
 /* Memory of `n` elements; `from` and `to` are the same or apart. */
@@ -28,7 +31,7 @@ struct sheaf__rule_lane {
     void *to;
     void *slots[SHEAF__RULE_SLOTS];
     const void *gradient;
-    const void *squares; /* instead of the gradient's own; NULL: none */
+    const void *squares; /* instead of the gradient's own (Adamax: sizes); NULL: none */
 };
 
 typedef void (*sheaf__rule_kernel)(const struct sheaf__rule_constants *k,
@@ -54,7 +57,11 @@ enum sheaf__rule_formula {
     SHEAF__FORMULA_RMSPROP_FUSED_CENTERED,
     SHEAF__FORMULA_FTRL,
     SHEAF__FORMULA_FTRL_POWER, /* any power but -0.5 */
-    SHEAF__FORMULA_DECAY,      /* weight decay alone */
+    SHEAF__FORMULA_ADADELTA,
+    SHEAF__FORMULA_ADAMAX,
+    SHEAF__FORMULA_NADAM,
+    SHEAF__FORMULA_LION,
+    SHEAF__FORMULA_DECAY, /* weight decay alone */
     SHEAF__FORMULAS
 };
 

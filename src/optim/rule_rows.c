@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "base/flush.h"
 #include "base/mem.h"
+#include "optim/rule_class.h"
 #include "optim/rule_run.h"
 #include "tensor/kernel.h"
 
@@ -89,9 +90,21 @@ static bool allocate(struct memory *m, size_t count, size_t row_bytes, bool squa
     return true;
 }
 
+/* Squares of a row, or the sizes of its elements. */
+static void measure(char *to, const char *from, sheaf_dtype dtype, size_t n, bool by_size)
+{
+    const struct sheaf__kernels *kernels = sheaf__kernels();
+    if (!by_size) {
+        kernels->mul[dtype](to, from, from, n);
+        return;
+    }
+    kernels->scale[dtype](to, from, -1, n);
+    kernels->max[dtype](to, to, from, n);
+}
+
 /* Sums rows of equal ids in the order in which they came. Returns how many rows there are then. */
 static size_t sum_rows(struct memory *m, const struct place *places, sheaf_dtype dtype,
-                       const struct sheaf__rule_rows *rows)
+                       const struct sheaf__rule_rows *rows, bool by_size)
 {
     const struct sheaf__kernels *kernels = sheaf__kernels();
     size_t width = (size_t)rows->width, bytes = width * sheaf_dtype_size(dtype), n = 0;
@@ -108,7 +121,7 @@ static size_t sum_rows(struct memory *m, const struct place *places, sheaf_dtype
         if (!m->squares)
             continue;
         to = m->squares + (n - 1) * bytes;
-        kernels->mul[dtype](first ? to : m->row, from, from, width);
+        measure(first ? to : m->row, from, dtype, width, by_size);
         if (!first)
             kernels->add[dtype](to, to, m->row, width);
     }
@@ -138,7 +151,7 @@ sheaf_status sheaf__rule_merge(const struct sheaf__hyper *h, sheaf_dtype dtype,
         m.places[i] = (struct place){rows->ids[i], i};
     struct place *sorted = sort(m.places, m.other, rows->count, rows->rows - 1);
     *merged = (struct sheaf__rule_merged){.rows = *rows, .memory = result};
-    merged->rows.count = sum_rows(&m, sorted, dtype, rows);
+    merged->rows.count = sum_rows(&m, sorted, dtype, rows, sheaf__rule_class(h->rule)->by_size);
     merged->rows.ids = m.ids;
     merged->rows.values = m.values;
     merged->rows.squares = m.squares;
@@ -156,10 +169,8 @@ bool sheaf__rule_moves_all(const struct sheaf__hyper *h)
 {
     if (h->family == SHEAF_OPTIMIZER_KERAS3)
         return h->flags & SHEAF__HYPER_KERAS3_SPARSE;
-    if (h->rule == SHEAF__RULE_ADAM)
-        return true;
-    return h->rule == SHEAF__RULE_RMSPROP && h->family == SHEAF_OPTIMIZER_LEGACY &&
-           h->momentum == 0;
+    const struct sheaf__rule_class *rule = sheaf__rule_class(h->rule);
+    return rule->moves_all && rule->moves_all(h);
 }
 
 /* Elements without a gradient. */

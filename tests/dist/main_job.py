@@ -67,7 +67,7 @@ def case_chief(t):
 
 
 def case_optimizers(t):
-    for optimizer in ("sgd", "momentum", "adam"):
+    for optimizer in "sgd momentum adam adagrad rmsprop ftrl adadelta adamax nadam lion".split():
         t.out = f"{t.work}/out-{optimizer}"
         summary(t.digits("--optimizer", optimizer, name=optimizer))
 

@@ -19,7 +19,8 @@ import tensorflow as tf
 from tensorboard.backend.event_processing import event_accumulator
 
 EXCHANGE, SHEAF, DIGITS, DATA, DIR = sys.argv[1:6]
-RULES = ["sgd", "momentum", "adam", "adagrad", "rmsprop", "ftrl"]
+RULES = ["sgd", "momentum", "adam", "adagrad", "rmsprop", "ftrl", "adadelta", "adamax", "nadam",
+         "lion"]
 VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
 passed = failed = 0
 
@@ -70,7 +71,11 @@ def optimizer(rule):
             "adam": lambda: keras.optimizers.Adam(0.125),
             "adagrad": lambda: keras.optimizers.Adagrad(0.125),
             "rmsprop": lambda: keras.optimizers.RMSprop(0.125),
-            "ftrl": lambda: keras.optimizers.Ftrl(0.125)}[rule]()
+            "ftrl": lambda: keras.optimizers.Ftrl(0.125),
+            "adadelta": lambda: keras.optimizers.Adadelta(0.125),
+            "adamax": lambda: keras.optimizers.Adamax(0.125),
+            "nadam": lambda: keras.optimizers.Nadam(0.125),
+            "lion": lambda: keras.optimizers.Lion(0.125)}[rule]()
 
 
 def model(rule, zero=False):
@@ -127,7 +132,7 @@ def first_part():
 
     @check("latest_checkpoint finds ours")
     def _():
-        assert tf.train.latest_checkpoint(DIR) == path("ftrl-1")
+        assert tf.train.latest_checkpoint(DIR) == path(RULES[-1] + "-1")
 
     @check("Checkpoint.restore of nested names consumes everything")
     def _():

@@ -173,7 +173,8 @@ static void finish(struct trained *t)
     sheaf_variable_free(t->v[1]);
 }
 
-static const char *const rules[] = {"sgd", "momentum", "adam", "adagrad", "rmsprop", "ftrl"};
+static const char *const rules[] = {"sgd",  "momentum", "adam",   "adagrad", "rmsprop",
+                                    "ftrl", "adadelta", "adamax", "nadam",   "lion"};
 enum { RULES = sizeof(rules) / sizeof(rules[0]) };
 
 /* Saved after three steps, and after one more. */

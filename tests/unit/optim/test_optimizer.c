@@ -114,18 +114,16 @@ static void defaults_are_kerass(void **state)
     (void)state;
     static const struct {
         const char *name, *rule;
-    } ours[] = {{"SGD", "sgd"},
-                {"Adam", "adam"},
-                {"Adagrad", "adagrad"},
-                {"RMSprop", "rmsprop"},
-                {"Ftrl", "ftrl"}};
+    } ours[] = {{"SGD", "sgd"},         {"Adam", "adam"},   {"Adagrad", "adagrad"},
+                {"RMSprop", "rmsprop"}, {"Ftrl", "ftrl"},   {"Adadelta", "adadelta"},
+                {"Adamax", "adamax"},   {"Nadam", "nadam"}, {"Lion", "lion"}};
     json_t *root = golden();
     size_t i;
     json_t *d;
     int checked = 0;
     json_array_foreach(json_object_get(root, "defaults"), i, d)
     {
-        for (size_t k = 0; k < 5; k++) {
+        for (size_t k = 0; k < sizeof(ours) / sizeof(ours[0]); k++) {
             if (strcmp(ours[k].name, json_string_value(json_object_get(d, "optimizer"))) != 0)
                 continue;
             bool legacy = strcmp(json_string_value(json_object_get(d, "api")), "legacy") == 0;
@@ -159,7 +157,7 @@ static void defaults_are_kerass(void **state)
             checked++;
         }
     }
-    assert_int_equal(checked, 10);
+    assert_int_equal(checked, 16);
     json_decref(root);
 }
 
@@ -246,7 +244,13 @@ static void bad_options_are_latched(void **state)
         {"sgd", {.clipnorm = 1, .clipvalue = 1}, "more than one of clipvalue"},
         {"sgd", {.family = SHEAF_OPTIMIZER_V1}, "no learning_rate"},
         {"sgd", {.family = (sheaf_optimizer_family)7}, "family is 7"},
-        {"lion", {0}, "optimizer is \"lion\", expected one of sgd, momentum, adam"},
+        {"lion", {.family = SHEAF_OPTIMIZER_LEGACY}, "lion is not in family legacy"},
+        {"adadelta", {.family = SHEAF_OPTIMIZER_V1, .learning_rate = 1}, "not in family v1"},
+        {"lion", {.epsilon = 1e-3}, "lion knows no epsilon"},
+        {"lamb",
+         {0},
+         "optimizer is \"lamb\", expected one of momentum, sgd, adam, adagrad, rmsprop, ftrl, "
+         "adadelta, adamax, nadam, lion"},
         {NULL, {0}, "optimizer is \"\""},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -304,8 +308,13 @@ static void hypers_from_outside_are_checked(void **state)
     struct sheaf__hyper good = sheaf__optimizer_hyper(o, 1), h = good;
     sheaf_optimizer_free(o);
     rig_ok(sheaf__hyper_check(&h, &err), &err);
-    h.rule = 6;
-    rig_fails(sheaf__hyper_check(&h, &err), &err, SHEAF_ERR_INVALID_ARGUMENT, "rule is 6");
+    h.rule = 10;
+    rig_fails(sheaf__hyper_check(&h, &err), &err, SHEAF_ERR_INVALID_ARGUMENT,
+              "rule is 10, expected 1 to 9");
+    h.rule = 9; /* Lion */
+    h.family = SHEAF_OPTIMIZER_LEGACY;
+    rig_fails(sheaf__hyper_check(&h, &err), &err, SHEAF_ERR_INVALID_ARGUMENT,
+              "family of the update rule lion is 1, which does not have it");
     h = good;
     h.family = 3;
     rig_fails(sheaf__hyper_check(&h, &err), &err, SHEAF_ERR_INVALID_ARGUMENT, "is 3");
