@@ -17,6 +17,7 @@
 #include <sheaf/export.h>
 #include <sheaf/frame.h>
 #include <sheaf/input.h>
+#include <sheaf/metric.h>
 #include <sheaf/ops.h>
 #include <sheaf/optimizer.h>
 #include <sheaf/print.h>

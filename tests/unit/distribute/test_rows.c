@@ -324,49 +324,6 @@ static void test_S94_scope_runs_once(void **state)
     sheaf_strategy_free(s);
 }
 
-struct weighing {
-    sheaf_variable *weight;
-    sheaf_optimizer *optimizer;
-};
-
-static sheaf_status weigh(sheaf_replica *r, const sheaf_element *in, sheaf_element *out, void *user)
-{
-    const struct weighing *w = user;
-    (void)in;
-    (void)out;
-    sheaf_tape *tape = sheaf_tape_start();
-    sheaf_tensor *loss = sheaf_average_loss(r, sheaf_square(sheaf_value(w->weight)));
-    return sheaf_optimizer_minimize(w->optimizer, tape, loss);
-}
-
-/* S95: variables of the scope are mirrored, and what an optimizer keeps beside them is on every replica: the copies stay
- * equal over steps whose updates depend on it */
-static void test_S95_model_and_optimizer(void **state)
-{
-    (void)state;
-    sheaf_error err = {0};
-    sheaf_strategy *s = mirrored(2);
-    struct weighing w = {0};
-    SHEAF_SCOPE(s)
-    {
-        w.weight = sheaf_variable_init("w", SHEAF_FLOAT32, SHEAF_SHAPE(4),
-                                       sheaf_init_normal(0, 1, 3), NULL);
-        w.optimizer = sheaf_adam(NULL);
-        rig_ok(sheaf_optimizer_build(w.optimizer, &w.weight, 1, &err), &err);
-    }
-    assert_int_equal(sheaf_variable_copies(w.weight), 2);
-    for (int i = 0; i < 3; i++)
-        rig_ok(sheaf_run(s, weigh, &w, NULL, NULL, &err), &err);
-    assert_int_equal(sheaf_optimizer_iterations(w.optimizer), 3);
-    const void *first = sheaf_tensor_data(sheaf_value(sheaf_variable_copy(w.weight, 0)));
-    const void *second = sheaf_tensor_data(sheaf_value(sheaf_variable_copy(w.weight, 1)));
-    assert_ptr_not_equal(first, second);
-    assert_memory_equal(first, second, 4 * sizeof(float));
-    sheaf_optimizer_free(w.optimizer);
-    sheaf_variable_free(w.weight);
-    sheaf_strategy_free(s);
-}
-
 /* Text of the first part of a distributed dataset of 4 numbers. */
 static const char *first_part(sheaf_strategy *s, sheaf_dataset *d)
 {
@@ -399,17 +356,11 @@ static void test_S102_input_made_anywhere(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        rig_test(test_S1_S16_generic_calls),
-        rig_test(test_S103_step_made_anywhere),
-        rig_test(test_S218_operations),
-        rig_test(test_S219_strategies_by_name),
-        rig_test(test_S222_values),
-        rig_test(test_S42_no_stages),
-        rig_test(test_S84_arguments),
-        rig_test(test_S93_devices_of_workers),
-        rig_test(test_S94_scope_runs_once),
-        rig_test(test_S95_model_and_optimizer),
-        rig_test(test_S102_input_made_anywhere),
+        rig_test(test_S1_S16_generic_calls), rig_test(test_S103_step_made_anywhere),
+        rig_test(test_S218_operations),      rig_test(test_S219_strategies_by_name),
+        rig_test(test_S222_values),          rig_test(test_S42_no_stages),
+        rig_test(test_S84_arguments),        rig_test(test_S93_devices_of_workers),
+        rig_test(test_S94_scope_runs_once),  rig_test(test_S102_input_made_anywhere),
     };
     return rig_run(tests);
 }
