@@ -43,9 +43,9 @@ bool sheaf__spec_is_static(const sheaf_element_spec *spec);
 /* The same spec with every first size unknown (R1.45); a new count. NULL: no memory or a NULL spec.
  */
 sheaf_element_spec *sheaf__spec_any_batch(const sheaf_element_spec *spec);
-/* An element of no examples for a replica without data (R3.15-R3.18); a new count. Sizes that the
- * spec does not know are taken from `like`, a real element of the same dataset, if that is not
- * NULL; `spec` may be NULL then. NULL: no memory, or both are NULL. */
+/* An element of no examples for a replica without data (R3.15-R3.18); a new count. What the spec
+ * does not know, layouts and whole shapes, is taken from `like`, a real element of the same dataset,
+ * if that is not NULL; `spec` may be NULL then. NULL: no memory, or both are NULL. */
 sheaf_element *sheaf__spec_dummy(const sheaf_element_spec *spec, const sheaf_element *like);
 
 /* The pipeline as text, a stage a line, source first, for --explain and tests; sheaf__free(). NULL:

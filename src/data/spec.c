@@ -151,18 +151,15 @@ sheaf_element_spec *sheaf__spec_any_batch(const sheaf_element_spec *spec)
     return out;
 }
 
-/* Shape of a dummy (R3.15); what the spec leaves open comes from a real tensor if there is one. */
+/* Shape of a dummy (R3.15), as the spec says; without one, as a real tensor is. Where there is one no dummy has rows, not
+ * even of a shape that is partly known. */
 static sheaf_shape dummy_shape(sheaf_shape shape, const sheaf_tensor *like)
 {
     if (shape.rank <= 0 && !like)
         return SHEAF_SCALAR;
     bool known = true;
-    if (like && shape.rank != like->shape.rank) {
+    if (like && shape.rank != like->shape.rank)
         shape = like->shape;
-    } else if (like) {
-        for (int i = 1; i < shape.rank; i++)
-            shape.dims[i] = shape.dims[i] < 0 ? like->shape.dims[i] : shape.dims[i];
-    }
     for (int i = 0; i < shape.rank; i++) {
         known = known && shape.dims[i] >= 0;
         shape.dims[i] = shape.dims[i] < 0 ? 0 : shape.dims[i];
