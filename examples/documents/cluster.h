@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#ifndef DOCUMENTS_CLUSTER_H
+#define DOCUMENTS_CLUSTER_H
 
 /** @file
  *  A small cluster of this program on this machine, for the documents' programs of several tasks: each task is the program
@@ -114,3 +116,5 @@ static int in_cluster(char **argv, struct jobs jobs, int (*task)(int argc, char 
     }
     return code;
 }
+
+#endif

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#ifndef DOCUMENTS_DOCUMENT_H
+#define DOCUMENTS_DOCUMENT_H
 
 /** @file
  *  What the programs of this folder begin with: arguments, a strategy over some logical CPUs, and what to do about errors. */
@@ -43,3 +45,5 @@ __attribute__((unused)) static sheaf_status identity(sheaf_replica *r, const she
         sheaf_element_put(out, sheaf_element_name(in, i), sheaf_element_at(in, i));
     return SHEAF_OK;
 }
+
+#endif

@@ -16,8 +16,8 @@ static sheaf_dataset *hundred(void)
 }
 
 /** labels - 0.3 * features */
-static sheaf_status train_step(sheaf_replica *r, const sheaf_element *in, sheaf_element *out,
-                               void *user)
+__attribute__((unused)) static sheaf_status train_step(sheaf_replica *r, const sheaf_element *in,
+                                                       sheaf_element *out, void *user)
 {
     sheaf_tensor *features = sheaf_element_get(in, "0"), *labels = sheaf_element_get(in, "1");
     (void)r;
