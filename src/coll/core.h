@@ -111,8 +111,9 @@ struct sheaf__team {
 
     struct sheaf__mutex lock; /* guards what follows and the cores' members of the same kind */
     sheaf_error lost;         /* status < 0: a member is lost, or has left */
-    sheaf_error blame;        /* status < 0: whom another member found lost first */
-    bool crashed;             /* without a goodbye */
+    sheaf_error
+        blame;    /* status < 0: the loss that ended a call first, here or as another member says */
+    bool crashed; /* without a goodbye */
     struct sheaf__core *cores[SHEAF__CHANNELS];
 };
 

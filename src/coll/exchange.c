@@ -144,6 +144,8 @@ void sheaf__core_fail(struct sheaf__core *core, const sheaf_error *cause)
     bool first = sheaf__core_check_failure(core, head.seq, NULL) == SHEAF_OK;
     if (first)
         core->failure = *cause;
+    if (cause->status == SHEAF_ERR_TEAM_LOST)
+        sheaf__error_keep_first(&team->blame, cause);
     sheaf__core_event(core);
     sheaf__mutex_unlock(&team->lock);
     if (!first || !team->net)

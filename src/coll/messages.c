@@ -166,8 +166,8 @@ static void on_abort(struct sheaf__core *core, struct sheaf__call *call,
     if (!sheaf__error_unpack(&a->cause, sheaf__call_payload(call), sheaf__call_payload_size(call)))
         sheaf__error(&a->cause, SHEAF_ERR_ABORTED, "a call was aborted without an error");
     /* All blame the member that was lost first, not who left because of that. */
-    if (a->cause.status == SHEAF_ERR_TEAM_LOST && core->team->blame.status == SHEAF_OK)
-        core->team->blame = a->cause;
+    if (a->cause.status == SHEAF_ERR_TEAM_LOST)
+        sheaf__error_keep_first(&core->team->blame, &a->cause);
     sheaf__core_event(core);
 }
 

@@ -237,11 +237,14 @@ sheaf_status sheaf__team_new(const struct sheaf__team_options *options,
         status = make_layout(t, &t->by_replica, true, err);
     if (status == SHEAF_OK && t->net)
         status = sheaf__shm_open(t, wait, err);
-    if (status < 0)
+    if (status < 0) {
         sheaf__team_free(t);
-    else
-        *team = t;
-    return status;
+        return status;
+    }
+    if (t->net)
+        sheaf__net_give_up(t->net, NULL);
+    *team = t;
+    return SHEAF_OK;
 }
 
 void sheaf__team_free(struct sheaf__team *team)
@@ -249,6 +252,8 @@ void sheaf__team_free(struct sheaf__team *team)
     if (!team)
         return;
     sheaf__registry_leave(team);
+    if (team->blame.status < 0)
+        sheaf__net_give_up(team->net, &team->blame);
     sheaf__shm_close(team);
     for (int i = 0; i < SHEAF__CHANNELS; i++)
         sheaf__core_free(team->cores[i]);

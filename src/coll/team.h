@@ -7,7 +7,8 @@
  * A team has members (processes, in rank order), each of which runs one or more replicas (threads).
  * Replicas are numbered over the whole team, member by member. A team of one member needs no net:
  * that is the mirrored strategy. A lost member fails all calls on all channels with TEAM_LOST
- * naming it; the team is then freed and a new one made, with the next generation.
+ * naming it; the team is then freed, and either a new one made, with the next generation, or the net
+ * freed, whose goodbye tells the others of that member.
  *
  * A channel is one ordered stream of collective calls; channels of a team are independent. On a
  * channel every local replica makes the same calls in the same order, each from its own thread, and

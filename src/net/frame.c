@@ -19,10 +19,11 @@ sheaf_status sheaf__frame_check(const struct sheaf__frame *f, sheaf_error *err)
         return sheaf__error(err, SHEAF_ERR_DATA_LOSS,
                             "message of %" PRIu32 " + %" PRIu64 " bytes is too large", f->meta_size,
                             f->payload_size);
-    if (f->type == SHEAF__FRAME_FAILURE) {
+    const bool bye = f->type == SHEAF__FRAME_GOODBYE && f->meta_size > 0;
+    if (f->type == SHEAF__FRAME_FAILURE || bye) {
         if (f->meta_size != sizeof(sheaf_error) || f->payload_size != 0)
-            return sheaf__error(err, SHEAF_ERR_DATA_LOSS, "failure of %" PRIu32 " bytes, not %zu",
-                                f->meta_size, sizeof(sheaf_error));
+            return sheaf__error(err, SHEAF_ERR_DATA_LOSS, "%s of %" PRIu32 " bytes, not %zu",
+                                bye ? "goodbye" : "failure", f->meta_size, sizeof(sheaf_error));
     } else if (!may_carry(f->type) && (f->meta_size != 0 || f->payload_size != 0)) {
         return sheaf__error(err, SHEAF_ERR_DATA_LOSS,
                             "message of type %d with %" PRIu32 " bytes that it cannot have",

@@ -260,15 +260,30 @@ static void say_goodbye(struct sheaf__net *net, int64_t deadline)
 {
     struct sheaf__list_node *node;
     struct sheaf__drive drive = sheaf__drive_lock(net);
+    sheaf__mutex_lock(&net->lock);
+    const sheaf_error cause = net->given_up;
+    sheaf__mutex_unlock(&net->lock);
     sheaf__accept_close(net);
     sheaf__conn_close_all(net);
     for (node = sheaf__list_first(&net->peers); node; node = sheaf__list_next(&net->peers, node)) {
-        struct sheaf__message bye = {.frame.type = SHEAF__FRAME_GOODBYE};
+        struct sheaf__message bye = {.frame.type = SHEAF__FRAME_GOODBYE, .meta = &cause};
+        if (cause.status < 0)
+            bye.frame.meta_size = sizeof(cause);
         sheaf__peer_post(SHEAF__CONTAINER(node, struct sheaf__peer, node), &bye, NULL);
     }
     sheaf__drive_unlock(net, drive);
     struct sheaf__wait wait = {.deadline = deadline, .token = SHEAF__NO_TOKEN};
     sheaf__net_wait(net, all_said, net, &wait, NULL);
+}
+
+void sheaf__net_give_up(struct sheaf__net *net, const sheaf_error *cause)
+{
+    sheaf__mutex_lock(&net->lock);
+    if (cause)
+        sheaf__error_keep_first(&net->given_up, cause);
+    else
+        net->given_up.status = SHEAF_OK;
+    sheaf__mutex_unlock(&net->lock);
 }
 
 void sheaf__net_free(struct sheaf__net *net, int64_t deadline)

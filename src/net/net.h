@@ -61,6 +61,9 @@ sheaf_status sheaf__net_new(const struct sheaf__net_options *options, struct she
 /* Listens and starts the keeper. ALREADY_EXISTS: the port is taken; the error names the address, its
  * origin is the task. */
 sheaf_status sheaf__net_start(struct sheaf__net *net, sheaf_error *err);
+/* This task gives up because of `cause`, a peer that was lost: its goodbye will say so, and whoever hears it finds that
+ * cause in place of this task's leaving. The first one counts; NULL: it goes on after all. Any thread. */
+void sheaf__net_give_up(struct sheaf__net *net, const sheaf_error *cause);
 /* Says goodbye to all peers, after what was sent before has left (at most `deadline`), and closes;
  * with a negative deadline it closes without a word, as a task does that dies.
  * Nobody may call or wait on the net any more. Calls that are still being served (net/call.h) may
@@ -108,9 +111,9 @@ struct sheaf__net *sheaf__peer_net(const struct sheaf__peer *peer);
 const char *sheaf__peer_address(const struct sheaf__peer *peer);
 /* "inproc", "shm", "tcp" or "ucx": how bytes travel to it. */
 const char *sheaf__peer_transport(const struct sheaf__peer *peer);
-/* SHEAF_OK, or UNAVAILABLE with the cause once it is lost or has left. */
+/* SHEAF_OK, or UNAVAILABLE once it is lost or has left, with the cause: if it gave up, its own, which names another peer. */
 sheaf_status sheaf__peer_status(struct sheaf__peer *peer, sheaf_error *err);
-/* True if it said goodbye. */
+/* True if it said goodbye and did not give up. */
 bool sheaf__peer_left(struct sheaf__peer *peer);
 /* Cuts the session: lost on both sides, here with `cause`. */
 void sheaf__peer_cut(struct sheaf__peer *peer, const sheaf_error *cause);
@@ -118,7 +121,7 @@ void sheaf__peer_cut(struct sheaf__peer *peer, const sheaf_error *cause);
 /* ---- events ---- */
 
 /* Told of every session that begins and ends. `down` comes exactly once for every `up`; `cause` is
- * UNAVAILABLE and names the peer, whether it was lost or has left (sheaf__peer_left()). */
+ * that of sheaf__peer_status(). */
 struct sheaf__net_events {
     void (*up)(struct sheaf__peer *peer, void *user);                             /* may be NULL */
     void (*down)(struct sheaf__peer *peer, const sheaf_error *cause, void *user); /* may be NULL */

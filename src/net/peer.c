@@ -139,6 +139,64 @@ static void ring_bell(void *user)
     peer->ctl->ops->post(peer->ctl, &bell, NULL);
 }
 
+/* ---- ending ---- */
+
+/* What all that concerns the peer fails with from now on is `cause`. */
+static void lose(struct sheaf__peer *peer, const sheaf_error *cause, bool left)
+{
+    struct sheaf__net *net = peer->net;
+    struct sheaf__list_node *node, *next;
+    if (atomic_load(&peer->status) < 0)
+        return;
+    peer->cause = *cause;
+    atomic_store(&peer->left, left);
+    atomic_store(&peer->status, cause->status);
+    sheaf__mutex_lock(&net->lock);
+    sheaf__list_remove(&peer->node);
+    net->changes++;
+    sheaf__cond_broadcast(&net->changed);
+    sheaf__mutex_unlock(&net->lock);
+    if (peer->watch.fd >= 0) {
+        sheaf__poller_remove(net->poller, &peer->watch);
+        if (peer->data == peer->ctl)
+            net->sockets_with_data--;
+    }
+    if (peer->data_watch.fd >= 0)
+        sheaf__poller_remove(net->poller, &peer->data_watch);
+    sheaf__serve_broken(&peer->ctl->in);
+    peer->ctl->ops->stop(peer->ctl);
+    if (peer->data != peer->ctl) {
+        sheaf__serve_broken(&peer->data->in);
+        peer->data->ops->stop(peer->data);
+    }
+    sheaf__reply_lost(peer);
+    sheaf__serve_lost(peer);
+    for (node = sheaf__list_first(&net->events); node; node = next) {
+        struct sheaf__net_events *e = SHEAF__CONTAINER(node, struct sheaf__net_events, node);
+        next = sheaf__list_next(&net->events, node);
+        if (e->down)
+            e->down(peer, &peer->cause, e->user);
+    }
+    sheaf__list_append(&net->dead_peers, &peer->node);
+}
+
+void sheaf__peer_lose(struct sheaf__peer *peer, const sheaf_error *cause, bool left)
+{
+    sheaf_error error;
+    describe(peer, cause, left, &error);
+    lose(peer, &error, left);
+}
+
+void sheaf__peer_cut(struct sheaf__peer *peer, const sheaf_error *cause)
+{
+    sheaf__mutex_lock(&peer->lock);
+    if (!peer->cut_wanted)
+        peer->cut = *cause;
+    atomic_store(&peer->cut_wanted, true);
+    sheaf__mutex_unlock(&peer->lock);
+    sheaf__poller_kick(peer->net->poller);
+}
+
 /* ---- receiving ---- */
 
 static sheaf_status begin(void *user, struct sheaf__incoming *in, sheaf_error *err)
@@ -160,10 +218,22 @@ static sheaf_status begin(void *user, struct sheaf__incoming *in, sheaf_error *e
     }
 }
 
+/* Its goodbye: in order, or because of a cause that is then ours, too. */
+static void part(struct sheaf__peer *peer, const struct sheaf__buf *meta)
+{
+    sheaf_error cause;
+    if (sheaf__error_unpack(&cause, meta->data, meta->size)) {
+        cause.status = SHEAF_ERR_UNAVAILABLE;
+        lose(peer, &cause, false);
+        return;
+    }
+    sheaf__error(&cause, SHEAF_ERR_UNAVAILABLE, "it has left the job");
+    sheaf__peer_lose(peer, &cause, true);
+}
+
 static sheaf_status end(void *user, struct sheaf__incoming *in, sheaf_error *err)
 {
     struct sheaf__peer *peer = user;
-    sheaf_error cause;
     switch (in->frame.type) {
     case SHEAF__FRAME_REQUEST:
     case SHEAF__FRAME_POST:
@@ -177,9 +247,8 @@ static sheaf_status end(void *user, struct sheaf__incoming *in, sheaf_error *err
         sheaf__serve_cancel(peer, in->frame.id);
         break;
     case SHEAF__FRAME_GOODBYE:
-        sheaf__error(&cause, SHEAF_ERR_UNAVAILABLE, "it has left the job");
-        sheaf__peer_lose(peer, &cause, true);
-        return sheaf__error_copy(err, &cause);
+        part(peer, &in->meta);
+        return sheaf__error_copy(err, &peer->cause);
     default: /* BEAT and BELL have done their work by coming */
         break;
     }
@@ -380,62 +449,6 @@ sheaf_status sheaf__peer_establish(struct sheaf__conn *conn, sheaf_error *err)
     bool worked = false;
     progress_lane(peer, peer->ctl, &worked);
     return SHEAF_OK;
-}
-
-/* ---- ending ---- */
-
-/* Under drive. */
-static void set_cause(struct sheaf__peer *peer, const sheaf_error *cause, bool left)
-{
-    describe(peer, cause, left, &peer->cause);
-    atomic_store(&peer->left, left);
-    atomic_store(&peer->status, peer->cause.status);
-}
-
-void sheaf__peer_lose(struct sheaf__peer *peer, const sheaf_error *cause, bool left)
-{
-    struct sheaf__net *net = peer->net;
-    struct sheaf__list_node *node, *next;
-    if (atomic_load(&peer->status) < 0)
-        return;
-    set_cause(peer, cause, left);
-    sheaf__mutex_lock(&net->lock);
-    sheaf__list_remove(&peer->node);
-    net->changes++;
-    sheaf__cond_broadcast(&net->changed);
-    sheaf__mutex_unlock(&net->lock);
-    if (peer->watch.fd >= 0) {
-        sheaf__poller_remove(net->poller, &peer->watch);
-        if (peer->data == peer->ctl)
-            net->sockets_with_data--;
-    }
-    if (peer->data_watch.fd >= 0)
-        sheaf__poller_remove(net->poller, &peer->data_watch);
-    sheaf__serve_broken(&peer->ctl->in);
-    peer->ctl->ops->stop(peer->ctl);
-    if (peer->data != peer->ctl) {
-        sheaf__serve_broken(&peer->data->in);
-        peer->data->ops->stop(peer->data);
-    }
-    sheaf__reply_lost(peer);
-    sheaf__serve_lost(peer);
-    for (node = sheaf__list_first(&net->events); node; node = next) {
-        struct sheaf__net_events *e = SHEAF__CONTAINER(node, struct sheaf__net_events, node);
-        next = sheaf__list_next(&net->events, node);
-        if (e->down)
-            e->down(peer, &peer->cause, e->user);
-    }
-    sheaf__list_append(&net->dead_peers, &peer->node);
-}
-
-void sheaf__peer_cut(struct sheaf__peer *peer, const sheaf_error *cause)
-{
-    sheaf__mutex_lock(&peer->lock);
-    if (!peer->cut_wanted)
-        peer->cut = *cause;
-    atomic_store(&peer->cut_wanted, true);
-    sheaf__mutex_unlock(&peer->lock);
-    sheaf__poller_kick(peer->net->poller);
 }
 
 /* ---- signs of life ---- */

@@ -135,6 +135,7 @@ struct sheaf__net {
     struct sheaf__list events;
     struct sheaf__list incoming;             /* of an in-process net: conns that were made for it */
     const struct sheaf__net_events *running; /* event whose function runs */
+    sheaf_error given_up;                    /* status < 0: why; the goodbye says so */
     bool started, closing;
     _Atomic bool stop; /* the keeper ends */
     struct sheaf__list call_pool;

@@ -378,6 +378,48 @@ static void test_goodbye(void **state)
     }
 }
 
+/* Who leaves because it lost another says so, and that is what its peers learn; unless it goes on after all. */
+static void test_gives_up(void **state)
+{
+    (void)state;
+    for (int way = 0; way < WAYS; way++) {
+        struct nets n;
+        sheaf_error err = {0}, cause;
+        struct log log = {0};
+        struct sheaf__net_events events = {.down = on_down, .user = &log};
+        struct sheaf__wait wait = nets_wait(10);
+        nets_context(&n, (enum way)way);
+        for (int i = 0; i < 3; i++) {
+            nets_make(&n, i, 0);
+            nets_start(&n, i);
+        }
+        sheaf__net_listen(n.net[0], &events);
+        struct sheaf__peer *one = nets_connect(&n, 0, 1), *two = nets_connect(&n, 0, 2);
+        struct sheaf__peer *lost = nets_connect(&n, 1, 2);
+        rig_ok(ping(one, &err), &err);
+        sheaf__error(&cause, SHEAF_ERR_UNAVAILABLE, "it is broken");
+        sheaf__peer_cut(lost, &cause);
+        assert_int_equal(sheaf__peer_status(lost, &cause), SHEAF_ERR_UNAVAILABLE);
+        sheaf__net_give_up(n.net[1], &err);
+        sheaf__net_give_up(n.net[1], NULL);
+        sheaf__net_give_up(n.net[1], &cause);
+        sheaf__net_give_up(n.net[1], &err);
+        sheaf__peer_unref(lost);
+        nets_stop(&n, 1);
+        rig_ok(sheaf__net_wait(n.net[0], went_down, &log, &wait, &err), &err);
+        assert_string_equal(log.cause, cause.message);
+        assert_non_null(strstr(log.cause, "/job:worker/task:2 at 127.0.0.1:"));
+        assert_false(log.left);
+        rig_fails(ping(one, &err), &err, SHEAF_ERR_UNAVAILABLE, cause.message);
+        assert_int_equal(err.peer.index, 2);
+        rig_ok(ping(two, &err), &err);
+        sheaf__peer_unref(one);
+        sheaf__peer_unref(two);
+        sheaf__net_unlisten(n.net[0], &events);
+        nets_end(&n);
+    }
+}
+
 /* Net 0, which listens at `address`, dials net 1 and leaves: what is said of it there. */
 static void leave_after_dialing(struct nets *n, const char *address, struct log *log)
 {
@@ -656,21 +698,14 @@ static void test_secret_of_a_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        rig_test(test_wrong_secret_T65),
-        rig_test(test_other_run_table_or_task_T15_T65),
-        rig_test(test_garbage_T65),
-        rig_test(test_listens_on_its_address_alone),
-        rig_test(test_port_in_use_T10),
-        rig_test(test_again_on_the_same_port_T11),
-        rig_test(test_names_T13),
-        rig_test(test_goodbye),
-        rig_test(test_dialer_is_named_by_its_address),
-        rig_test(test_new_incarnation),
-        rig_test(test_both_dial),
-        rig_test(test_comes_up_later),
-        rig_test(test_long_handler),
-        rig_test(test_secret_of_the_user),
-        rig_test(test_secret_of_a_file),
+        rig_test(test_wrong_secret_T65),   rig_test(test_other_run_table_or_task_T15_T65),
+        rig_test(test_garbage_T65),        rig_test(test_listens_on_its_address_alone),
+        rig_test(test_port_in_use_T10),    rig_test(test_again_on_the_same_port_T11),
+        rig_test(test_names_T13),          rig_test(test_goodbye),
+        rig_test(test_gives_up),           rig_test(test_dialer_is_named_by_its_address),
+        rig_test(test_new_incarnation),    rig_test(test_both_dial),
+        rig_test(test_comes_up_later),     rig_test(test_long_handler),
+        rig_test(test_secret_of_the_user), rig_test(test_secret_of_a_file),
     };
     return rig_run(tests);
 }
