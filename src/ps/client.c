@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-enum { GOODBYE_SECONDS = 2, ABORT_SECONDS = 1, JOIN_GRACE_SECONDS = 60 };
+enum { GOODBYE_SECONDS = 2, JOIN_GRACE_SECONDS = 60 };
 
 /* Requests. */
 
@@ -55,29 +55,6 @@ void sheaf__ps_start(struct sheaf__ps_client *client, int i, uint32_t kind,
     r->started = true;
 }
 
-/* The job cannot go on without a server: its loss is remembered for the others. A server that has
- * left because of that has said so before: the first cause is the one to report. */
-static void remember_loss(struct sheaf__ps_client *client, sheaf_error *err)
-{
-    if (err->status != SHEAF_ERR_UNAVAILABLE)
-        return;
-    sheaf__mutex_lock(&client->failing);
-    sheaf__error_keep_first(&client->failure, err);
-    *err = client->failure;
-    sheaf__mutex_unlock(&client->failing);
-}
-
-static void serve_failed(struct sheaf__call *call, void *user)
-{
-    struct sheaf__ps_client *client = user;
-    sheaf_error cause;
-    sheaf__ps_get_error(sheaf__call_meta(call), &cause);
-    sheaf__mutex_lock(&client->failing);
-    sheaf__error_keep_first(&client->failure, &cause);
-    sheaf__mutex_unlock(&client->failing);
-    sheaf__call_reply(call, NULL);
-}
-
 sheaf_status sheaf__ps_finish_all(struct sheaf__ps_client *client, sheaf_error *err)
 {
     const struct sheaf__wait wait = {sheaf__clock_after(client->deadline_ns), NULL,
@@ -93,7 +70,6 @@ sheaf_status sheaf__ps_finish_all(struct sheaf__ps_client *client, sheaf_error *
             mine = r->request.error;
         else if (sheaf__request_finish(&r->request, &wait, &mine) >= 0)
             continue;
-        remember_loss(client, &mine);
         sheaf__error_keep_first(&first, &mine);
     }
     return first.status < 0 ? sheaf__error_copy(err, &first) : SHEAF_OK;
@@ -360,7 +336,6 @@ sheaf_status sheaf__ps_join(struct sheaf__ps_client *client, int64_t deadline, s
 {
     sheaf__mutex_lock(&client->lock);
     sheaf_status status = tell_all(client, SHEAF__PS_DONE, NULL, 0, err);
-    client->done = status >= 0;
     if (status >= 0 && client->initialises) {
         struct sheaf__ps_remote *r = sheaf__ps_prepare(client, 0);
         const int64_t kept = client->deadline_ns;
@@ -377,13 +352,6 @@ void sheaf__ps_client_free(struct sheaf__ps_client *client)
 {
     if (!client)
         return;
-    sheaf__mutex_lock(&client->failing);
-    const sheaf_error failure = client->failure;
-    sheaf__mutex_unlock(&client->failing);
-    if (failure.status < 0 && !client->done) {
-        client->deadline_ns = ABORT_SECONDS * SHEAF__S;
-        tell_all(client, SHEAF__PS_ABORT, &failure, sizeof(failure), NULL);
-    }
     clear_queue(client);
     for (int i = 0; i < client->server_count; i++) {
         struct sheaf__ps_remote *r = &client->servers[i];
@@ -395,6 +363,7 @@ void sheaf__ps_client_free(struct sheaf__ps_client *client)
         sheaf__free(r->full_device);
     }
     sheaf__net_free(client->net, sheaf__clock_deadline(GOODBYE_SECONDS));
+    sheaf__token_unref(client->connecting);
     sheaf__free(client->servers);
     sheaf__free(client->variables);
     sheaf__free(client->hypers);
@@ -407,6 +376,15 @@ void sheaf__ps_client_free(struct sheaf__ps_client *client)
 
 /* Connecting. */
 
+/* The job cannot go on without a server, whatever this task is at; the other servers hear why it leaves. */
+static void server_down(struct sheaf__peer *peer, const sheaf_error *cause, void *user)
+{
+    struct sheaf__ps_client *client = user;
+    (void)peer;
+    sheaf__net_give_up(client->net, cause);
+    sheaf__token_cancel(client->connecting, cause);
+}
+
 static sheaf_status start_net(struct sheaf__ps_client *client, sheaf_error *err)
 {
     const sheaf_cluster *c = client->cluster;
@@ -416,10 +394,9 @@ static sheaf_status start_net(struct sheaf__ps_client *client, sheaf_error *err)
                                          .address = sheaf_cluster_address(c, job, index)};
     sheaf__str_copy(options.task.job, sizeof(options.task.job), job);
     sheaf__context_set_task(sheaf__context(), job, index);
-    const struct sheaf__service failed = {
-        .kind = SHEAF__PS_FAILED, .serve = serve_failed, .user = client};
     SHEAF__TRY(sheaf__net_new(&options, &client->net, err));
-    SHEAF__TRY(sheaf__net_serve(client->net, &failed, err));
+    client->events = (struct sheaf__net_events){.down = server_down, .user = client};
+    sheaf__net_listen(client->net, &client->events);
     return sheaf__net_start(client->net, err);
 }
 
@@ -427,15 +404,19 @@ static sheaf_status connect_one(struct sheaf__ps_client *client, int32_t task, s
 {
     struct sheaf__ps_remote *r = &client->servers[client->server_count];
     const sheaf_task who = {.job = "ps", .index = task};
-    const struct sheaf__wait wait = {sheaf__clock_after(client->deadline_ns), NULL,
+    const struct sheaf__wait wait = {sheaf__clock_after(client->deadline_ns), client->connecting,
                                      "a parameter server"};
     r->device = sheaf__printf("/job:ps/task:%d", task);
     r->full_device = sheaf__printf("/job:ps/replica:0/task:%d/device:CPU:0", task);
     client->server_count++;
     if (!r->device || !r->full_device)
         return sheaf__no_memory(err, "a connection");
-    return sheaf__net_connect(client->net, &who, sheaf_cluster_address(client->cluster, "ps", task),
-                              &wait, &r->peer, err);
+    sheaf_status status =
+        sheaf__net_connect(client->net, &who, sheaf_cluster_address(client->cluster, "ps", task),
+                           &wait, &r->peer, err);
+    return status < 0 && sheaf__token_status(client->connecting) < 0
+               ? sheaf__token_check(client->connecting, err)
+               : status;
 }
 
 static sheaf_status connect_all(struct sheaf__ps_client *client, sheaf_error *err)
@@ -460,7 +441,8 @@ sheaf_status sheaf__ps_client_new(sheaf_cluster *cluster, int64_t deadline_ns,
     c->cluster = sheaf_cluster_ref(cluster);
     c->deadline_ns = deadline_ns;
     c->initialises = sheaf_cluster_is_chief(cluster);
-    sheaf_status status = start_net(c, err);
+    c->connecting = sheaf__token_new(NULL);
+    sheaf_status status = c->connecting ? start_net(c, err) : sheaf__no_memory(err, "a client");
     if (status >= 0)
         status = connect_all(c, err);
     if (status < 0) {

@@ -48,6 +48,8 @@ struct sheaf__ps_client {
     int server_count;
     bool initialises; /* this task makes first values, writes checkpoints */
     int64_t deadline_ns;
+    struct sheaf__net_events events;
+    struct sheaf__token *connecting; /* cancelled when a server is lost */
 
     struct sheaf__mutex lock;                  /* of what follows, and of requests */
     struct sheaf__ps_variable_ref **variables; /* by number; not counted: they leave when they go */
@@ -61,17 +63,12 @@ struct sheaf__ps_client {
     size_t wanted_capacity, into_capacity;
     struct sheaf__ps_queued *queue;
     size_t queue_count, queue_capacity;
-    bool done; /* said so to the servers */
-
-    struct sheaf__mutex failing; /* of what follows */
-    sheaf_error failure; /* the job is over: a server was lost, here or, as another says, there */
 };
 
 /* Connects to every ps of the cluster. */
 sheaf_status sheaf__ps_client_new(sheaf_cluster *cluster, int64_t deadline_ns,
                                   struct sheaf__ps_client **client, sheaf_error *err);
-/* After its variables. Says goodbye, or, if a server was lost, tells the others why. NULL is
- * nothing. */
+/* After its variables. Says goodbye; if a server was lost, the others learn which. NULL is nothing. */
 void sheaf__ps_client_free(struct sheaf__ps_client *client);
 
 /* Around a step. Without a step, updates go at once. */

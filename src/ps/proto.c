@@ -196,18 +196,3 @@ sheaf_status sheaf__ps_get_shard(struct sheaf__cursor *c, struct sheaf__shard *s
     shard->count = count;
     return SHEAF_OK;
 }
-
-/* Errors. */
-
-void sheaf__ps_get_error(struct sheaf__bytes meta, sheaf_error *cause)
-{
-    memset(cause, 0, sizeof(*cause));
-    if (meta.size == sizeof(*cause)) {
-        memcpy(cause, meta.data, sizeof(*cause));
-        cause->message[sizeof(cause->message) - 1] = cause->file[sizeof(cause->file) - 1] = 0;
-        cause->peer.job[sizeof(cause->peer.job) - 1] = 0;
-        cause->origin.job[sizeof(cause->origin.job) - 1] = 0;
-    }
-    if (cause->status >= 0)
-        sheaf__ps_malformed("the error of a task", cause);
-}

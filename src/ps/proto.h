@@ -25,9 +25,7 @@ enum sheaf__ps_kind {
     SHEAF__PS_RESTORED, /* the chief has restored this path, or nothing */
     SHEAF__PS_AWAIT,    /* -> the path, when the chief has */
     SHEAF__PS_DONE,     /* this worker has done its part */
-    SHEAF__PS_JOIN,     /* -> when every other worker has */
-    SHEAF__PS_ABORT,    /* the job has failed: the error */
-    SHEAF__PS_FAILED    /* the same, from a server to its other workers; a post */
+    SHEAF__PS_JOIN      /* -> when every other worker has */
 };
 
 /* Slot 0 of a variable is its value, 1.. are the optimizer's. */
@@ -95,9 +93,6 @@ void sheaf__ps_put_shard(struct sheaf__buf *buf, const struct sheaf__shard *shar
                          const char *note);
 sheaf_status sheaf__ps_get_shard(struct sheaf__cursor *c, struct sheaf__shard *shard,
                                  const char **note, sheaf_error *err);
-
-/* An error that arrives; a malformed one is one, too. */
-void sheaf__ps_get_error(struct sheaf__bytes meta, sheaf_error *cause);
 
 /* "a message of kind K from T is malformed". */
 sheaf_status sheaf__ps_malformed(const char *what, sheaf_error *err);

@@ -78,6 +78,8 @@ static void worker_down(struct sheaf__peer *peer, const sheaf_error *cause, void
 {
     struct sheaf__ps_server *server = user;
     const sheaf_task task = sheaf__peer_task(peer);
+    /* A worker that gives up does so because of a server: the job is over. Who waits here, and this task, end with that. */
+    const bool over = !sheaf__ps_same_task(cause->peer, task);
     sheaf__mutex_lock(&server->lock);
     struct sheaf__ps_worker *w = sheaf__ps_worker_of(server, task);
     const bool lost = w && w->state == SHEAF__PS_WORKING;
@@ -85,8 +87,10 @@ static void worker_down(struct sheaf__peer *peer, const sheaf_error *cause, void
         w->connected = false;
     if (lost)
         w->state = SHEAF__PS_GONE;
+    if (over)
+        sheaf__error_keep_first(&server->failure, cause);
     sheaf__mutex_unlock(&server->lock);
-    if (lost)
+    if (lost && !over)
         sheaf__log(SHEAF_LOG_WARN, "%s before its work was done", cause->message);
     sheaf__ps_changed(server);
 }
@@ -103,52 +107,6 @@ static void serve_done(struct sheaf__call *call, void *user)
     sheaf__mutex_unlock(&server->lock);
     sheaf__call_reply(call, NULL);
     sheaf__ps_changed(server);
-}
-
-/* The other workers hear it from us, before we leave. */
-static void spread(struct sheaf__ps_server *server, sheaf_task but, const sheaf_error *cause)
-{
-    const struct sheaf__post post = {
-        .kind = SHEAF__PS_FAILED, .meta = cause, .meta_size = sizeof(*cause)};
-    for (int i = 0; i < server->worker_count; i++) {
-        const sheaf_task task = server->workers[i].task;
-        struct sheaf__peer *peer =
-            sheaf__ps_same_task(task, but) ? NULL : sheaf__net_find(server->net, &task);
-        if (peer)
-            (void)!sheaf__post(peer, &post, NULL);
-        sheaf__peer_unref(peer);
-    }
-}
-
-/* A worker gives the job up: everybody who waits here, and this task, end with its error. */
-static void serve_abort(struct sheaf__call *call, void *user)
-{
-    struct sheaf__ps_server *server = user;
-    const sheaf_task caller = sheaf__ps_caller(call);
-    sheaf_error cause;
-    sheaf__ps_get_error(sheaf__call_meta(call), &cause);
-    sheaf__mutex_lock(&server->lock);
-    const bool first = server->failure.status >= 0;
-    sheaf__error_keep_first(&server->failure, &cause);
-    struct sheaf__ps_worker *w = sheaf__ps_worker_of(server, caller);
-    if (w)
-        w->state = SHEAF__PS_GONE;
-    sheaf__mutex_unlock(&server->lock);
-    if (first)
-        spread(server, caller, &cause);
-    sheaf__call_reply(call, NULL);
-    sheaf__ps_changed(server);
-}
-
-static sheaf_status serve_ends(struct sheaf__ps_server *server, sheaf_error *err)
-{
-    const struct sheaf__service services[] = {
-        {.kind = SHEAF__PS_DONE, .serve = serve_done, .user = server},
-        {.kind = SHEAF__PS_ABORT, .serve = serve_abort, .user = server},
-    };
-    for (size_t i = 0; i < sizeof(services) / sizeof(*services); i++)
-        SHEAF__TRY(sheaf__net_serve(server->net, &services[i], err));
-    return SHEAF_OK;
 }
 
 /* The serving thread. */
@@ -198,8 +156,10 @@ static sheaf_status serve(struct sheaf__ps_server *server, double idle, sheaf_er
     int64_t alone = sheaf__clock_deadline(idle);
     for (;;) {
         const struct survey s = look(server);
-        if (s.failure.status < 0)
+        if (s.failure.status < 0) {
+            sheaf__net_give_up(server->net, &s.failure);
             return sheaf__error_copy(err, &s.failure);
+        }
         if (s.connected == 0 && s.never == 0 && s.gone == 0)
             return SHEAF_OK;
         if (s.connected > 0)
@@ -237,7 +197,9 @@ static sheaf_status open_server(struct sheaf__ps_server *server, sheaf_cluster *
     SHEAF__TRY(sheaf__ps_serve_values(server, err));
     SHEAF__TRY(sheaf__ps_serve_saves(server, err));
     SHEAF__TRY(sheaf__ps_serve_waits(server, err));
-    SHEAF__TRY(serve_ends(server, err));
+    const struct sheaf__service done = {
+        .kind = SHEAF__PS_DONE, .serve = serve_done, .user = server};
+    SHEAF__TRY(sheaf__net_serve(server->net, &done, err));
     server->events = (struct sheaf__net_events){worker_up, worker_down, server, {0}};
     sheaf__net_listen(server->net, &server->events);
     return sheaf__net_start(server->net, err);
@@ -245,6 +207,9 @@ static sheaf_status open_server(struct sheaf__ps_server *server, sheaf_cluster *
 
 static void close_server(struct sheaf__ps_server *server)
 {
+    /* That the workers close their connections when we say goodbye is no news. */
+    if (server->net)
+        sheaf__net_unlisten(server->net, &server->events);
     sheaf__net_free(server->net, sheaf__clock_deadline(GOODBYE_SECONDS));
     sheaf__ps_drop_waits(server);
     sheaf__pool_free(server->pool);

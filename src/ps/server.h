@@ -46,7 +46,7 @@ struct sheaf__ps_server {
     char *restored; /* the checkpoint that the chief began with, "" for none; NULL: not yet said */
     struct sheaf__ps_waiting *waiting;
     size_t waiting_count, waiting_capacity;
-    sheaf_error failure; /* a worker gave the job up */
+    sheaf_error failure; /* a worker gave up */
     uint64_t changes;    /* of all this */
 };
 

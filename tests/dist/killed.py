@@ -128,7 +128,7 @@ def case_ps(t):
     named_in_time(workers, cluster.named("ps:1"), since)
     all_end(tasks.values(), since)
     for task in tasks.values():
-        task.fails(cluster.named("ps:1"), lines=None)
+        task.fails(cluster.named("ps:1"))
     goes_on(t)
 
 
