@@ -68,6 +68,29 @@ sheaf_status sheaf__batch_next(struct sheaf__batch_iter *it, size_t want, sheaf_
     return SHEAF_OK;
 }
 
+sheaf_status sheaf__batch_pass(struct sheaf__iter *base, uint64_t count,
+                               struct sheaf__passed *passed, sheaf_error *err)
+{
+    const struct sheaf__batch *p = sheaf__iter_params(base);
+    const uint64_t size = (uint64_t)p->size;
+    struct sheaf__passed in = {0};
+    uint64_t rows;
+    if (__builtin_mul_overflow(count, size, &rows))
+        rows = UINT64_MAX;
+    sheaf_status status = sheaf__iter_pass(base->inputs[0], rows, &in, err);
+    const uint64_t whole = in.count / size, rest = in.count % size;
+    const bool last = status == SHEAF_END && rest > 0 && !p->drop_remainder;
+    passed->count += whole + last;
+    passed->rows += whole * size + (last ? rest : 0);
+    return last && whole + 1 == count ? SHEAF_OK : status;
+}
+
+uint64_t sheaf__batch_sure(const struct sheaf__iter *base)
+{
+    const struct sheaf__batch *p = sheaf__iter_params(base);
+    return sheaf__iter_sure(base->inputs[0]) / (uint64_t)p->size;
+}
+
 void sheaf__batch_stop(struct sheaf__iter *base)
 {
     sheaf__rows_free(&((struct sheaf__batch_iter *)base)->rows);
@@ -116,6 +139,8 @@ const struct sheaf__stage_ops sheaf__batch_ops = {
     .describe = describe,
     .iter_size = sizeof(struct sheaf__batch_iter),
     .next = next,
+    .pass = sheaf__batch_pass,
+    .sure = sheaf__batch_sure,
     .stop = sheaf__batch_stop,
     .batch_size = batch_size,
     .explain = sheaf__batch_explain,

@@ -23,6 +23,9 @@ typedef sheaf_status (*sheaf__stack_fn)(struct sheaf__batch_iter *it, sheaf_elem
                                         sheaf_error *err);
 sheaf_status sheaf__batch_next(struct sheaf__batch_iter *it, size_t want, sheaf__stack_fn stack,
                                struct sheaf__rows *rows, sheaf_error *err);
+sheaf_status sheaf__batch_pass(struct sheaf__iter *base, uint64_t count,
+                               struct sheaf__passed *passed, sheaf_error *err);
+uint64_t sheaf__batch_sure(const struct sheaf__iter *base);
 void sheaf__batch_stop(struct sheaf__iter *base);
 void sheaf__batch_explain(const sheaf_dataset *d, struct sheaf__str *text);
 

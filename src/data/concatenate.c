@@ -29,27 +29,61 @@ static sheaf_status describe(sheaf_dataset *d, sheaf_error *err)
     return d->spec ? SHEAF_OK : err->status;
 }
 
+/* Makes sure that the input at hand has an iterator. */
+static sheaf_status reach(struct concatenate_iter *it, sheaf_error *err)
+{
+    struct sheaf__iter *base = &it->base, **input = &base->inputs[it->at];
+    return *input ? SHEAF_OK
+                  : sheaf__iter_make(base->dataset->inputs[it->at], base->flow, input, err);
+}
+
+static void leave(struct concatenate_iter *it)
+{
+    sheaf__iter_free(it->base.inputs[it->at]);
+    it->base.inputs[it->at++] = NULL;
+}
+
 static sheaf_status next(struct sheaf__iter *base, size_t want, struct sheaf__rows *rows,
                          sheaf_error *err)
 {
     struct concatenate_iter *it = (struct concatenate_iter *)base;
-    for (; it->at < base->input_count; it->at++) {
-        struct sheaf__iter **input = &base->inputs[it->at];
-        if (!*input)
-            SHEAF__TRY(sheaf__iter_make(base->dataset->inputs[it->at], base->flow, input, err));
-        sheaf_status status = sheaf__iter_pull(*input, want, rows, err);
+    for (; it->at < base->input_count; leave(it)) {
+        SHEAF__TRY(reach(it, err));
+        sheaf_status status = sheaf__iter_pull(base->inputs[it->at], want, rows, err);
         if (status != SHEAF_END)
             return status;
-        sheaf__iter_free(*input);
-        *input = NULL;
     }
     return SHEAF_END;
+}
+
+static sheaf_status pass(struct sheaf__iter *base, uint64_t count, struct sheaf__passed *passed,
+                         sheaf_error *err)
+{
+    struct concatenate_iter *it = (struct concatenate_iter *)base;
+    for (; it->at < base->input_count; leave(it)) {
+        const uint64_t before = passed->count;
+        SHEAF__TRY(reach(it, err));
+        sheaf_status status = sheaf__iter_pass(base->inputs[it->at], count, passed, err);
+        if (status != SHEAF_END)
+            return status;
+        count -= passed->count - before;
+    }
+    return SHEAF_END;
+}
+
+static uint64_t sure(const struct sheaf__iter *base)
+{
+    const struct concatenate_iter *it = (const struct concatenate_iter *)base;
+    const struct sheaf__iter *input = it->at < base->input_count ? base->inputs[it->at] : NULL;
+    return input ? sheaf__iter_sure(input) : 0;
 }
 
 const struct sheaf__stage_ops sheaf__concatenate_ops = {
     .describe = describe,
     .iter_size = sizeof(struct concatenate_iter),
     .next = next,
+    .pass = pass,
+    .sure = sure,
     .lazy = true, /* the second one takes its seeds when it is reached (R9.5) */
 };
 

@@ -83,6 +83,21 @@ static sheaf_status next(struct sheaf__iter *base, size_t want, struct sheaf__ro
     return SHEAF_OK;
 }
 
+static sheaf_status pass(struct sheaf__iter *base, uint64_t count, struct sheaf__passed *passed,
+                         sheaf_error *err)
+{
+    struct enumerate_iter *it = (struct enumerate_iter *)base;
+    const uint64_t before = passed->count;
+    sheaf_status status = sheaf__feed_pass(&it->feed, count, passed, err);
+    it->value += (int64_t)(passed->count - before) + (status < 0);
+    return status;
+}
+
+static uint64_t sure(const struct sheaf__iter *base)
+{
+    return sheaf__feed_sure(&((const struct enumerate_iter *)base)->feed);
+}
+
 static void stop(struct sheaf__iter *base)
 {
     struct enumerate_iter *it = (struct enumerate_iter *)base;
@@ -102,6 +117,8 @@ const struct sheaf__stage_ops sheaf__enumerate_ops = {
     .iter_size = sizeof(struct enumerate_iter),
     .start = start,
     .next = next,
+    .pass = pass,
+    .sure = sure,
     .stop = stop,
     .explain = explain,
 };

@@ -52,11 +52,29 @@ static sheaf_status next(struct sheaf__iter *base, size_t want, struct sheaf__ro
     return SHEAF_OK;
 }
 
+static uint64_t sure(const struct sheaf__iter *base)
+{
+    const struct from_slices *p = sheaf__iter_params(base);
+    return p->rows - ((const struct from_slices_iter *)base)->at;
+}
+
+static sheaf_status pass(struct sheaf__iter *base, uint64_t count, struct sheaf__passed *passed,
+                         sheaf_error *err)
+{
+    const uint64_t left = sure(base), n = count < left ? count : left;
+    (void)err;
+    ((struct from_slices_iter *)base)->at += (size_t)n;
+    passed->count += n;
+    return n < count ? SHEAF_END : SHEAF_OK;
+}
+
 const struct sheaf__stage_ops sheaf__from_slices_ops = {
     .describe = describe,
     .params_free = params_free,
     .iter_size = sizeof(struct from_slices_iter),
     .next = next,
+    .pass = pass,
+    .sure = sure,
 };
 
 static sheaf_status prepare(struct from_slices *p, sheaf_element *e, sheaf_error *err)

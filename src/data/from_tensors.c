@@ -42,11 +42,29 @@ static sheaf_status next(struct sheaf__iter *base, size_t want, struct sheaf__ro
     return sheaf__rows_put(rows, p->element, err);
 }
 
+static sheaf_status pass(struct sheaf__iter *base, uint64_t count, struct sheaf__passed *passed,
+                         sheaf_error *err)
+{
+    struct from_tensors_iter *it = (struct from_tensors_iter *)base;
+    const uint64_t n = !it->done;
+    (void)err;
+    it->done = true;
+    passed->count += n;
+    return n < count ? SHEAF_END : SHEAF_OK;
+}
+
+static uint64_t sure(const struct sheaf__iter *base)
+{
+    return !((const struct from_tensors_iter *)base)->done;
+}
+
 const struct sheaf__stage_ops sheaf__from_tensors_ops = {
     .describe = describe,
     .params_free = params_free,
     .iter_size = sizeof(struct from_tensors_iter),
     .next = next,
+    .pass = pass,
+    .sure = sure,
 };
 
 sheaf_dataset *sheaf_dataset_from_tensors(sheaf_element *e)

@@ -3,7 +3,6 @@
 
 #include "base/config.h"
 #include "base/error.h"
-#include "base/mem.h"
 #include "data/function.h"
 
 #include <sheaf/frame.h>
@@ -12,12 +11,8 @@
 
 struct interleave_iter {
     struct sheaf__iter base;
-    struct sheaf__iter **slots;
-    size_t open; /* slots that are */
-    size_t at, in_block;
-    struct sheaf__rows input;
-    bool input_ended;
-    struct sheaf__interleave_crew *crew; /* in the place of all that */
+    struct sheaf__cycle cycle;
+    struct sheaf__interleave_crew *crew; /* in its place */
 };
 
 static void params_free(void *params)
@@ -95,84 +90,36 @@ static sheaf_status start(struct sheaf__iter *base, sheaf_error *err)
     const struct sheaf__interleave *p = sheaf__iter_params(base);
     if (p->threads > 0)
         return sheaf__interleave_crew_new(base, &it->crew, err);
-    it->slots = sheaf__calloc(p->cycle, sizeof(struct sheaf__iter *));
-    if (!it->slots)
-        return sheaf__no_memory(err, "an interleave");
-    return sheaf__iter_make(base->dataset->inputs[0], base->flow, &base->inputs[0], err);
-}
-
-static void advance(struct interleave_iter *it, const struct sheaf__interleave *p)
-{
-    it->in_block = 0;
-    it->at = (it->at + 1) % p->cycle;
-}
-
-/* Opens the next input in the slot at hand. */
-static sheaf_status fill_slot(struct interleave_iter *it, const struct sheaf__interleave *p,
-                              sheaf_error *err)
-{
-    sheaf__rows_clear(&it->input);
-    sheaf_status status = sheaf__iter_pull(it->base.inputs[0], 1, &it->input, err);
-    it->input_ended = status == SHEAF_END;
-    if (status != SHEAF_OK)
-        return status < 0 ? status : SHEAF_OK;
-    SHEAF__TRY(sheaf__interleave_open(p, sheaf__rows_front(&it->input), 0, it->base.flow,
-                                      &it->slots[it->at], err));
-    it->open++;
+    SHEAF__TRY(sheaf__cycle_start(&it->cycle, p, base->flow, err));
+    SHEAF__TRY(sheaf__iter_make(base->dataset->inputs[0], base->flow, &base->inputs[0], err));
+    it->cycle.input = base->inputs[0];
     return SHEAF_OK;
-}
-
-/* Elements of the slot at hand, no more than its block allows. */
-static sheaf_status read_slot(struct interleave_iter *it, const struct sheaf__interleave *p,
-                              size_t want, struct sheaf__rows *rows, sheaf_error *err)
-{
-    size_t before = rows->count;
-    if (want > p->block - it->in_block)
-        want = p->block - it->in_block;
-    sheaf_status status = sheaf__iter_pull(it->slots[it->at], want, rows, err);
-    if (status < 0)
-        sheaf__iter_unnamed(err);
-    it->in_block += rows->count - before;
-    if (status == SHEAF_END) {
-        sheaf__iter_free(it->slots[it->at]);
-        it->slots[it->at] = NULL;
-        it->open--;
-    }
-    if (status == SHEAF_END || it->in_block == p->block)
-        advance(it, p);
-    return status < 0 ? status : SHEAF_OK;
 }
 
 static sheaf_status next(struct sheaf__iter *base, size_t want, struct sheaf__rows *rows,
                          sheaf_error *err)
 {
     struct interleave_iter *it = (struct interleave_iter *)base;
-    const struct sheaf__interleave *p = sheaf__iter_params(base);
-    size_t before = rows->count;
-    if (it->crew)
-        return sheaf__interleave_crew_next(it->crew, want, rows, err);
-    while (rows->count - before < want) {
-        if (it->slots[it->at])
-            SHEAF__TRY(read_slot(it, p, want - (rows->count - before), rows, err));
-        else if (!it->input_ended)
-            SHEAF__TRY(fill_slot(it, p, err));
-        else if (it->open == 0)
-            return SHEAF_END;
-        else
-            advance(it, p);
-    }
-    return SHEAF_OK;
+    return it->crew ? sheaf__interleave_crew_next(it->crew, want, rows, err)
+                    : sheaf__cycle_next(&it->cycle, want, rows, err);
+}
+
+static sheaf_status pass(struct sheaf__iter *base, uint64_t count, struct sheaf__passed *passed,
+                         sheaf_error *err)
+{
+    struct interleave_iter *it = (struct interleave_iter *)base;
+    struct sheaf__cycle *c = it->crew ? sheaf__interleave_crew_cycle(it->crew) : &it->cycle;
+    if (!c)
+        return sheaf__iter_drop(base, count, passed, err);
+    sheaf_status status = sheaf__cycle_pass(c, count, passed, err);
+    return c->lost ? sheaf__iter_break(base, err) : status;
 }
 
 static void stop(struct sheaf__iter *base)
 {
     struct interleave_iter *it = (struct interleave_iter *)base;
-    const struct sheaf__interleave *p = sheaf__iter_params(base);
     sheaf__interleave_crew_free(it->crew);
-    for (size_t i = 0; it->slots && i < p->cycle; i++)
-        sheaf__iter_free(it->slots[i]);
-    sheaf__free(it->slots);
-    sheaf__rows_free(&it->input);
+    sheaf__cycle_free(&it->cycle);
 }
 
 static void explain(const sheaf_dataset *d, struct sheaf__str *text)
@@ -190,6 +137,7 @@ const struct sheaf__stage_ops sheaf__interleave_ops = {
     .iter_size = sizeof(struct interleave_iter),
     .start = start,
     .next = next,
+    .pass = pass,
     .stop = stop,
     .lazy = true,
     .explain = explain,

@@ -23,12 +23,35 @@ sheaf_status sheaf__interleave_open(const struct sheaf__interleave *p, struct sh
 sheaf_status sheaf__interleave_call(const struct sheaf__interleave *p, const sheaf_element *e,
                                     sheaf_dataset **d, sheaf_error *err);
 
+/* The datasets that elements are taken of in turn, on the caller's thread. */
+struct sheaf__cycle {
+    const struct sheaf__interleave *p;
+    const struct sheaf__flow *flow; /* of the input and the slots */
+    struct sheaf__iter *input;
+    struct sheaf__iter **slots;
+    size_t open; /* slots that are */
+    size_t at, in_block;
+    struct sheaf__rows name; /* of the input: what is opened next */
+    bool input_ended;
+    bool lost; /* an error in pass() left the slots where they never are */
+};
+/* Makes the slots of a zeroed cycle, all empty. */
+sheaf_status sheaf__cycle_start(struct sheaf__cycle *c, const struct sheaf__interleave *p,
+                                const struct sheaf__flow *flow, sheaf_error *err);
+sheaf_status sheaf__cycle_next(struct sheaf__cycle *c, size_t want, struct sheaf__rows *rows,
+                               sheaf_error *err);
+sheaf_status sheaf__cycle_pass(struct sheaf__cycle *c, uint64_t count, struct sheaf__passed *passed,
+                               sheaf_error *err);
+void sheaf__cycle_free(struct sheaf__cycle *c);
+
 /* The same order, read ahead by threads. */
 struct sheaf__interleave_crew;
 sheaf_status sheaf__interleave_crew_new(struct sheaf__iter *it,
                                         struct sheaf__interleave_crew **crew, sheaf_error *err);
 sheaf_status sheaf__interleave_crew_next(struct sheaf__interleave_crew *crew, size_t want,
                                          struct sheaf__rows *rows, sheaf_error *err);
+/* Where it begins: the cycle until the threads run, then NULL. */
+struct sheaf__cycle *sheaf__interleave_crew_cycle(struct sheaf__interleave_crew *crew);
 void sheaf__interleave_crew_free(struct sheaf__interleave_crew *crew);
 
 #endif

@@ -28,6 +28,7 @@ struct sheaf__interleave_crew {
     const struct sheaf__interleave *p;
     struct sheaf__flow flow; /* of the input and all sources */
     bool unordered;
+    struct sheaf__cycle cycle; /* until the threads run */
     struct sheaf__thread **threads;
     int thread_count;
 
@@ -287,8 +288,37 @@ static sheaf_status step(struct sheaf__interleave_crew *crew, size_t want, struc
     return crew->slots[crew->at] ? read_slot(crew, want, rows, err) : fill_slot(crew);
 }
 
+/* The sources that were opened before the threads run. */
+static sheaf_status adopt_cycle(struct sheaf__interleave_crew *crew, sheaf_error *err)
+{
+    struct sheaf__cycle *c = &crew->cycle;
+    if (!c->slots)
+        return SHEAF_OK; /* it was done before */
+    for (size_t i = 0; i < crew->p->cycle; i++) {
+        if (!c->slots[i])
+            continue;
+        crew->slots[i] = source_new();
+        if (!crew->slots[i])
+            return sheaf__no_memory(err, "an interleave");
+        crew->slots[i]->iter = c->slots[i];
+        c->slots[i] = NULL;
+        crew->open++;
+    }
+    crew->at = c->at;
+    crew->in_block = c->in_block;
+    crew->input_ended = c->input_ended;
+    sheaf__cycle_free(c);
+    return SHEAF_OK;
+}
+
+struct sheaf__cycle *sheaf__interleave_crew_cycle(struct sheaf__interleave_crew *crew)
+{
+    return crew->cycle.slots ? &crew->cycle : NULL;
+}
+
 static sheaf_status start_threads(struct sheaf__interleave_crew *crew, sheaf_error *err)
 {
+    SHEAF__TRY(adopt_cycle(crew, err));
     while (crew->thread_count < crew->p->threads) {
         SHEAF__TRY(sheaf__thread_start("sheaf-interlv", crew_main, crew, NULL,
                                        &crew->threads[crew->thread_count], err));
@@ -339,7 +369,10 @@ sheaf_status sheaf__interleave_crew_new(struct sheaf__iter *it, struct sheaf__in
     if (!crew->slots || !crew->threads)
         return sheaf__no_memory(err, "an interleave");
     SHEAF__TRY(sheaf__flow_start(&crew->flow, it->flow, err));
-    return sheaf__iter_make(it->dataset->inputs[0], &crew->flow, &it->inputs[0], err);
+    SHEAF__TRY(sheaf__cycle_start(&crew->cycle, crew->p, &crew->flow, err));
+    SHEAF__TRY(sheaf__iter_make(it->dataset->inputs[0], &crew->flow, &it->inputs[0], err));
+    crew->cycle.input = it->inputs[0];
+    return SHEAF_OK;
 }
 
 void sheaf__interleave_crew_free(struct sheaf__interleave_crew *crew)
@@ -349,6 +382,7 @@ void sheaf__interleave_crew_free(struct sheaf__interleave_crew *crew)
     sheaf__flow_cancel(&crew->flow);
     for (int i = 0; i < crew->thread_count; i++)
         sheaf__iter_join(crew->it, crew->threads[i]);
+    sheaf__cycle_free(&crew->cycle);
     source_free(crew->dead);
     for (size_t i = 0; crew->slots && i < crew->p->cycle; i++)
         source_free(crew->slots[i]);

@@ -130,6 +130,66 @@ sheaf_status sheaf__iter_pull(struct sheaf__iter *it, size_t want, struct sheaf_
     return SHEAF_OK;
 }
 
+/* ---- stepping over ---- */
+
+/* Rows that are dropped at a time. */
+#define CHUNK 256
+
+/* Rows of `count` batches of the block: their first tensor's first size. */
+static uint64_t rows_of(const struct sheaf__block *b, uint64_t count)
+{
+    const sheaf_tensor *t = b->columns->count > 0 ? b->columns->items[0].tensor : NULL;
+    const int axis = b->boxed ? 0 : 1;
+    return t && t->shape.rank > axis ? count * (uint64_t)t->shape.dims[axis] : 0;
+}
+
+sheaf_status sheaf__iter_drop(struct sheaf__iter *it, uint64_t count, struct sheaf__passed *passed,
+                              sheaf_error *err)
+{
+    struct sheaf__rows rows = {0};
+    sheaf_status status = SHEAF_OK;
+    while (status == SHEAF_OK && count > 0) {
+        sheaf__rows_clear(&rows);
+        status = sheaf__iter_pull(it, count < CHUNK ? (size_t)count : CHUNK, &rows, err);
+        count -= rows.count;
+        passed->count += rows.count;
+        for (size_t i = rows.head; i < rows.used; i++)
+            passed->rows += rows_of(rows.blocks[i], rows.blocks[i]->count);
+    }
+    sheaf__rows_free(&rows);
+    return status;
+}
+
+sheaf_status sheaf__iter_pass(struct sheaf__iter *it, uint64_t count, struct sheaf__passed *passed,
+                              sheaf_error *err)
+{
+    const struct sheaf__stage_ops *ops = it->dataset->stage->ops;
+    if (count == 0)
+        return SHEAF_OK;
+    if (!ops->pass || it->later_end || it->later.status < 0)
+        return sheaf__iter_drop(it, count, passed, err);
+    SHEAF__TRY(sheaf__token_check(it->flow->token, err));
+    err->status = SHEAF_OK;
+    err->reserved = 0;
+    sheaf_status status = ops->pass(it, count, passed, err);
+    if (status < 0)
+        name_error(it, err);
+    return status;
+}
+
+sheaf_status sheaf__iter_break(struct sheaf__iter *it, const sheaf_error *err)
+{
+    it->broken = true;
+    it->later = *err;
+    return err->status;
+}
+
+uint64_t sheaf__iter_sure(const struct sheaf__iter *it)
+{
+    const struct sheaf__stage_ops *ops = it->dataset->stage->ops;
+    return it->broken || !ops->sure ? 0 : ops->sure(it);
+}
+
 void sheaf__iter_join(struct sheaf__iter *it, struct sheaf__thread *thread)
 {
     sheaf_error err;
@@ -155,6 +215,41 @@ sheaf_status sheaf__feed_fill(struct sheaf__feed *feed, size_t want, sheaf_error
             return status;
     }
     return SHEAF_OK;
+}
+
+/* Drops up to `count` rows that are at hand; returns how many. */
+static uint64_t drop_at_hand(struct sheaf__feed *feed, uint64_t count, struct sheaf__passed *passed)
+{
+    uint64_t dropped = 0;
+    while (dropped < count) {
+        const uint64_t left = sheaf__feed_left(feed), want = count - dropped;
+        const uint64_t n = left < want ? left : want;
+        if (n > 0) {
+            passed->rows += rows_of(feed->block, n);
+            feed->at += (size_t)n;
+            dropped += n;
+            continue;
+        }
+        sheaf__block_unref(feed->block);
+        feed->block = sheaf__rows_pop(&feed->rows);
+        feed->at = 0;
+        if (!feed->block)
+            break;
+    }
+    passed->count += dropped;
+    return dropped;
+}
+
+sheaf_status sheaf__feed_pass(struct sheaf__feed *feed, uint64_t count,
+                              struct sheaf__passed *passed, sheaf_error *err)
+{
+    count -= drop_at_hand(feed, count, passed);
+    return sheaf__iter_pass(feed->from, count, passed, err);
+}
+
+uint64_t sheaf__feed_sure(const struct sheaf__feed *feed)
+{
+    return sheaf__feed_left(feed) + feed->rows.count + sheaf__iter_sure(feed->from);
 }
 
 void sheaf__feed_free(struct sheaf__feed *feed)
@@ -183,10 +278,12 @@ sheaf_iterator *sheaf_dataset_iterate(sheaf_dataset *d)
     sheaf_context *caller = sheaf_context_enter(context);
     struct sheaf_iterator *it = sheaf__calloc(1, sizeof(*it));
     if (it) {
-        const struct sheaf__flow above = {.context = context, .unordered = d->options.unordered};
-        if (sheaf__flow_start(&it->flow, &above, &ignored) == SHEAF_OK)
+        const struct sheaf__flow above = {
+            .context = context, .trail = sheaf__trail_new(), .unordered = d->options.unordered};
+        if (above.trail && sheaf__flow_start(&it->flow, &above, &ignored) == SHEAF_OK)
             it->root = sheaf__iter_new(d, &it->flow);
         if (!it->root) {
+            sheaf__trail_free(above.trail);
             sheaf__flow_free(&it->flow);
             sheaf__free(it);
             it = NULL;
@@ -222,6 +319,15 @@ sheaf_status sheaf_iterator_next(sheaf_iterator *it, sheaf_element **out, sheaf_
     return status;
 }
 
+sheaf_status sheaf__iterator_pass(sheaf_iterator *it, uint64_t count, struct sheaf__passed *passed,
+                                  sheaf_error *err)
+{
+    sheaf_context *caller = sheaf_context_enter(it->flow.context);
+    sheaf_status status = sheaf__iter_pass(it->root, count, passed, err);
+    sheaf_context_enter(caller);
+    return status;
+}
+
 void sheaf_iterator_free(sheaf_iterator *it)
 {
     if (!it || it == &no_memory)
@@ -230,6 +336,7 @@ void sheaf_iterator_free(sheaf_iterator *it)
     sheaf__flow_cancel(&it->flow);
     sheaf__iter_free(it->root);
     sheaf__rows_free(&it->rows);
+    sheaf__trail_free(it->flow.trail);
     sheaf__flow_free(&it->flow);
     sheaf__free(it);
     sheaf_context_enter(caller);

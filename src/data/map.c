@@ -130,6 +130,24 @@ static sheaf_status next(struct sheaf__iter *base, size_t want, struct sheaf__ro
     return SHEAF_OK;
 }
 
+static sheaf_status pass(struct sheaf__iter *base, uint64_t count, struct sheaf__passed *passed,
+                         sheaf_error *err)
+{
+    struct map_iter *it = (struct map_iter *)base;
+    if (!it->crew)
+        return sheaf__feed_pass(&it->feed, count, passed, err);
+    return sheaf__map_crew_works(it->crew) ? sheaf__iter_drop(base, count, passed, err)
+                                           : sheaf__iter_pass(base->inputs[0], count, passed, err);
+}
+
+static uint64_t sure(const struct sheaf__iter *base)
+{
+    const struct map_iter *it = (const struct map_iter *)base;
+    if (!it->crew)
+        return sheaf__feed_sure(&it->feed);
+    return sheaf__map_crew_works(it->crew) ? 0 : sheaf__iter_sure(base->inputs[0]);
+}
+
 static void stop(struct sheaf__iter *base)
 {
     struct map_iter *it = (struct map_iter *)base;
@@ -144,6 +162,8 @@ const struct sheaf__stage_ops sheaf__map_ops = {
     .iter_size = sizeof(struct map_iter),
     .start = start,
     .next = next,
+    .pass = pass,
+    .sure = sure,
     .stop = stop,
     .lazy = true,
 };

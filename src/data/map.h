@@ -30,6 +30,8 @@ sheaf_status sheaf__map_crew_new(struct sheaf__iter *it, struct sheaf__map_crew 
                                  sheaf_error *err);
 sheaf_status sheaf__map_crew_next(struct sheaf__map_crew *crew, size_t want,
                                   struct sheaf__rows *rows, sheaf_error *err);
+/* Whether the threads run: then the input is theirs. */
+bool sheaf__map_crew_works(const struct sheaf__map_crew *crew);
 void sheaf__map_crew_free(struct sheaf__map_crew *crew);
 
 #endif

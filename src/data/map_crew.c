@@ -273,6 +273,11 @@ sheaf_status sheaf__map_crew_new(struct sheaf__iter *it, struct sheaf__map_crew 
     return sheaf__iter_make(it->dataset->inputs[0], &crew->flow, &it->inputs[0], err);
 }
 
+bool sheaf__map_crew_works(const struct sheaf__map_crew *crew)
+{
+    return crew->thread_count > 0;
+}
+
 void sheaf__map_crew_free(struct sheaf__map_crew *crew)
 {
     if (!crew)

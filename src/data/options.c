@@ -58,10 +58,23 @@ static sheaf_status next(struct sheaf__iter *it, size_t want, struct sheaf__rows
     return sheaf__iter_pull(it->inputs[0], want, rows, err);
 }
 
+static sheaf_status pass(struct sheaf__iter *it, uint64_t count, struct sheaf__passed *passed,
+                         sheaf_error *err)
+{
+    return sheaf__iter_pass(it->inputs[0], count, passed, err);
+}
+
+static uint64_t sure(const struct sheaf__iter *it)
+{
+    return sheaf__iter_sure(it->inputs[0]);
+}
+
 const struct sheaf__stage_ops sheaf__options_ops = {
     .describe = describe,
     .iter_size = sizeof(struct sheaf__iter),
     .next = next,
+    .pass = pass,
+    .sure = sure,
 };
 
 sheaf_dataset *sheaf_dataset_with_options(sheaf_dataset *d, const sheaf_dataset_options *options)

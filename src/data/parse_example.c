@@ -231,6 +231,17 @@ static sheaf_status next(struct sheaf__iter *base, size_t want, struct sheaf__ro
     return SHEAF_OK;
 }
 
+static sheaf_status pass(struct sheaf__iter *base, uint64_t count, struct sheaf__passed *passed,
+                         sheaf_error *err)
+{
+    return sheaf__feed_pass(&((struct parse_example_iter *)base)->feed, count, passed, err);
+}
+
+static uint64_t sure(const struct sheaf__iter *base)
+{
+    return sheaf__feed_sure(&((const struct parse_example_iter *)base)->feed);
+}
+
 static void stop(struct sheaf__iter *base)
 {
     sheaf__feed_free(&((struct parse_example_iter *)base)->feed);
@@ -242,6 +253,8 @@ const struct sheaf__stage_ops sheaf__parse_example_ops = {
     .iter_size = sizeof(struct parse_example_iter),
     .start = start,
     .next = next,
+    .pass = pass,
+    .sure = sure,
     .stop = stop,
 };
 

@@ -170,6 +170,20 @@ static sheaf_status next(struct sheaf__iter *base, size_t want, struct sheaf__ro
     return status;
 }
 
+static sheaf_status pass(struct sheaf__iter *base, uint64_t count, struct sheaf__passed *passed,
+                         sheaf_error *err)
+{
+    struct prefetch_iter *it = (struct prefetch_iter *)base;
+    return it->thread ? sheaf__iter_drop(base, count, passed, err)
+                      : sheaf__iter_pass(base->inputs[0], count, passed, err);
+}
+
+static uint64_t sure(const struct sheaf__iter *base)
+{
+    const struct prefetch_iter *it = (const struct prefetch_iter *)base;
+    return it->thread ? 0 : sheaf__iter_sure(base->inputs[0]);
+}
+
 static void stop(struct sheaf__iter *base)
 {
     struct prefetch_iter *it = (struct prefetch_iter *)base;
@@ -198,6 +212,8 @@ const struct sheaf__stage_ops sheaf__prefetch_ops = {
     .iter_size = sizeof(struct prefetch_iter),
     .start = start,
     .next = next,
+    .pass = pass,
+    .sure = sure,
     .stop = stop,
     .lazy = true,
     .explain = explain,

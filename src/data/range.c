@@ -73,6 +73,24 @@ static sheaf_status next(struct sheaf__iter *base, size_t want, struct sheaf__ro
     return SHEAF_OK;
 }
 
+static sheaf_status pass(struct sheaf__iter *base, uint64_t count, struct sheaf__passed *passed,
+                         sheaf_error *err)
+{
+    struct range_iter *it = (struct range_iter *)base;
+    const struct range *p = sheaf__iter_params(base);
+    const uint64_t n = count < (uint64_t)it->left ? count : (uint64_t)it->left;
+    (void)err;
+    it->value = (int64_t)((uint64_t)it->value + n * (uint64_t)p->step);
+    it->left -= (int64_t)n;
+    passed->count += n;
+    return n < count ? SHEAF_END : SHEAF_OK;
+}
+
+static uint64_t sure(const struct sheaf__iter *base)
+{
+    return (uint64_t)((const struct range_iter *)base)->left;
+}
+
 static void explain(const sheaf_dataset *d, struct sheaf__str *text)
 {
     const struct range *p = (const void *)d->params;
@@ -85,6 +103,8 @@ const struct sheaf__stage_ops sheaf__range_ops = {
     .iter_size = sizeof(struct range_iter),
     .start = start,
     .next = next,
+    .pass = pass,
+    .sure = sure,
     .explain = explain,
 };
 

@@ -270,6 +270,118 @@ static sheaf_status next(struct sheaf__iter *base, size_t want, struct sheaf__ro
     return SHEAF_OK;
 }
 
+/* ---- stepping over ---- */
+
+/* Whether batches that are stepped over are counted by rows (SHEAF__COUNTS_ROWS). */
+static bool counts_rows(const sheaf_dataset *d)
+{
+    const struct sheaf__stage_ops *ops = d->stage->ops;
+    if (!ops->pass || ops->batch_size)
+        return true;
+    return (d->stage->traits & SHEAF__COUNTS_ROWS) && counts_rows(d->inputs[0]);
+}
+
+static uint64_t rows_of_all(const struct rebatch *p)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < p->count; i++)
+        sum += (uint64_t)p->sizes[i];
+    return sum;
+}
+
+/* Rows of the next `count` parts. */
+static uint64_t rows_needed(const struct rebatch_iter *it, uint64_t count)
+{
+    const struct rebatch *p = sheaf__iter_params(&it->base);
+    uint64_t rows;
+    if (__builtin_mul_overflow(count / p->count, rows_of_all(p), &rows))
+        return UINT64_MAX;
+    for (size_t i = 0; i < count % p->count; i++)
+        if (__builtin_add_overflow(rows, (uint64_t)p->sizes[(it->at + i) % p->count], &rows))
+            return UINT64_MAX;
+    return rows;
+}
+
+/* Parts that the last `rows` rows of the input make, if they are fewer than the next `most`. */
+static uint64_t last_parts(const struct rebatch_iter *it, uint64_t rows)
+{
+    const struct rebatch *p = sheaf__iter_params(&it->base);
+    const uint64_t all = rows_of_all(p);
+    uint64_t parts = rows / all * p->count;
+    rows %= all;
+    for (size_t at = it->at;; at = (at + 1) % p->count, parts++) {
+        if ((uint64_t)p->sizes[at] > rows)
+            return parts + (rows > 0 && !p->drop_remainder);
+        rows -= (uint64_t)p->sizes[at];
+    }
+}
+
+/* Whether there are parts of no rows: those of an unknown type need a batch to be like. */
+static bool makes_empty(const struct rebatch *p)
+{
+    bool found = false;
+    for (size_t i = 0; i < p->count; i++)
+        found = found || p->sizes[i] == 0;
+    return found;
+}
+
+/* Rows that every batch of the input has; 0: not known. */
+static uint64_t fixed_rows(const sheaf_dataset *input)
+{
+    const sheaf_element_spec *spec = input->spec;
+    const sheaf_shape *shape = spec && spec->count > 0 ? &spec->specs[0].shape : NULL;
+    return shape && shape->rank > 0 && shape->dims[0] > 0 ? (uint64_t)shape->dims[0] : 0;
+}
+
+/* Steps over up to `rows` rows; `*done` is how many. Whole batches are passed as long as the next
+ * ones, which have at most `most` rows each, cannot reach beyond. */
+static sheaf_status pass_rows(struct rebatch_iter *it, uint64_t rows, uint64_t most, uint64_t *done,
+                              sheaf_error *err)
+{
+    const uint64_t fixed = fixed_rows(it->base.dataset->inputs[0]);
+    sheaf_status status = SHEAF_OK;
+    *done = (uint64_t)(it->rest.end - it->rest.begin);
+    if (*done < rows)
+        drop_rest(it);
+    else
+        *done = 0;
+    while (status == SHEAF_OK && rows - *done >= most) {
+        struct sheaf__passed batches = {0};
+        status = sheaf__feed_pass(&it->feed, (rows - *done) / most, &batches, err);
+        *done += fixed ? batches.count * fixed : batches.rows;
+    }
+    while (status == SHEAF_OK && *done < rows && (status = fill(it, err)) == SHEAF_OK) {
+        const uint64_t left = (uint64_t)(it->rest.end - it->rest.begin), want = rows - *done;
+        const uint64_t n = left < want ? left : want;
+        it->rest.begin += (int64_t)n;
+        *done += n;
+    }
+    return status;
+}
+
+static sheaf_status pass(struct sheaf__iter *base, uint64_t count, struct sheaf__passed *passed,
+                         sheaf_error *err)
+{
+    struct rebatch_iter *it = (struct rebatch_iter *)base;
+    const struct rebatch *p = sheaf__iter_params(base);
+    const sheaf_dataset *input = base->dataset->inputs[0];
+    const int64_t most = sheaf__batch_size_of(input);
+    uint64_t done = 0;
+    if (it->ended)
+        return SHEAF_END;
+    if (most < 1 || it->collected > 0 || (!fixed_rows(input) && !counts_rows(input)) ||
+        (!input->spec && makes_empty(p)))
+        return sheaf__iter_drop(base, count, passed, err);
+    sheaf_status status = pass_rows(it, rows_needed(it, count), (uint64_t)most, &done, err);
+    if (status < 0)
+        return sheaf__iter_break(base, err);
+    it->ended = status == SHEAF_END;
+    const uint64_t parts = it->ended ? last_parts(it, done) : count;
+    it->at = (it->at + parts % p->count) % p->count;
+    passed->count += parts;
+    return parts < count ? SHEAF_END : SHEAF_OK;
+}
+
 static void stop(struct sheaf__iter *base)
 {
     struct rebatch_iter *it = (struct rebatch_iter *)base;
@@ -294,6 +406,7 @@ const struct sheaf__stage_ops sheaf__rebatch_ops = {
     .iter_size = sizeof(struct rebatch_iter),
     .start = start,
     .next = next,
+    .pass = pass,
     .stop = stop,
     .explain = explain,
 };

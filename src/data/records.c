@@ -2,8 +2,11 @@
 #include "data/records.h"
 
 #include "base/error.h"
+#include "base/map.h"
 #include "base/mem.h"
 #include "data/files.h"
+
+#include <string.h>
 
 /* Records of the files that the input names, one file after the other, as views of the files: what
  * the stages of TFRecords, lines and records of fixed size have in common. */
@@ -16,7 +19,12 @@ struct records {
 
 struct records_iter {
     struct sheaf__iter base;
-    struct sheaf__record_source *source; /* NULL: between files */
+    char *path;                          /* of the file at hand; NULL: between files */
+    struct sheaf__record_source *source; /* NULL: not opened yet */
+    uint64_t file;                       /* for the trail */
+    uint64_t records;                    /* that it has, if that is known */
+    uint64_t passed;                     /* of them, before it is opened */
+    bool known, damaged;
 };
 
 static sheaf_status describe(sheaf_dataset *d, sheaf_error *err)
@@ -31,25 +39,80 @@ static sheaf_status describe(sheaf_dataset *d, sheaf_error *err)
     return d->spec ? SHEAF_OK : err->status;
 }
 
-static sheaf_status open_next(struct records_iter *it, sheaf_error *err)
+/* ---- files ---- */
+
+/* How a file is read decides how many records it has. */
+static uint64_t kind_of(const struct sheaf__iter *base)
 {
-    const struct records *p = sheaf__iter_params(&it->base);
-    char *path = NULL;
-    sheaf_status status = sheaf__files_next(it->base.inputs[0], &path, err);
-    if (status == SHEAF_OK)
-        status = sheaf__record_source_open(path, &p->options, &it->source, err);
-    sheaf__free(path);
-    return status;
+    const struct records *p = sheaf__iter_params(base);
+    const char *name = base->dataset->stage->name;
+    const uint64_t facts[] = {sheaf__hash(name, strlen(name)), p->options.compression,
+                              p->options.fixed.size, p->options.fixed.header,
+                              p->options.fixed.footer};
+    return sheaf__hash(facts, sizeof(facts));
+}
+
+/* Makes sure that there is a file at hand. */
+static sheaf_status reach_file(struct records_iter *it, sheaf_error *err)
+{
+    if (it->path)
+        return SHEAF_OK;
+    sheaf_status status = sheaf__files_next(it->base.inputs[0], &it->path, err);
+    if (status != SHEAF_OK)
+        return status;
+    it->file = sheaf__trail_file(it->path, kind_of(&it->base));
+    it->known = sheaf__trail_knows(it->base.flow->trail, it->file, &it->records);
+    it->passed = 0;
+    it->damaged = false;
+    return SHEAF_OK;
 }
 
 static void close_file(struct records_iter *it)
 {
     sheaf__record_source_free(it->source);
+    sheaf__free(it->path);
     it->source = NULL;
+    it->path = NULL;
 }
 
-/* Some records of the open file. Behind a record with a bad CRC the file can be read on; any other
- * error ends it, and the next call goes on with the next file. */
+static sheaf_status open_file(struct records_iter *it, sheaf_error *err)
+{
+    const struct records *p = sheaf__iter_params(&it->base);
+    uint64_t skipped = 0;
+    if (it->source)
+        return SHEAF_OK;
+    sheaf_status status = sheaf__record_source_open(it->path, &p->options, &it->source, err);
+    if (status >= 0)
+        status = sheaf__record_source_skip(it->source, it->passed, &skipped, err);
+    if (status == SHEAF_END)
+        status = sheaf__error_at(err, SHEAF_ERR_DATA_LOSS,
+                                 &(struct sheaf__place){it->path, skipped, SHEAF__UNKNOWN},
+                                 "the file has %llu records, it had %llu before",
+                                 (unsigned long long)skipped, (unsigned long long)it->records);
+    if (status < 0)
+        close_file(it);
+    return status;
+}
+
+static uint64_t record_number(const struct records_iter *it)
+{
+    return it->source ? sheaf__record_source_position(it->source, NULL) : it->passed;
+}
+
+/* Reading or stepping gave no more. Behind a record with a bad CRC the file can be read on; any
+ * other error ends it, and the next call goes on with the next file. */
+static void end_reading(struct records_iter *it, sheaf_status status, uint64_t before)
+{
+    it->damaged = it->damaged || status < 0;
+    if (status == SHEAF_END && !it->damaged)
+        sheaf__trail_learn(it->base.flow->trail, it->file, record_number(it));
+    if (status == SHEAF_END || record_number(it) == before)
+        close_file(it);
+}
+
+/* ---- records ---- */
+
+/* Some records of the open file. */
 static sheaf_status read_some(struct records_iter *it, size_t want, struct sheaf__rows *rows,
                               sheaf_error *err)
 {
@@ -58,7 +121,7 @@ static sheaf_status read_some(struct records_iter *it, size_t want, struct sheaf
     struct sheaf__object *owner = NULL;
     SHEAF__TRY(sheaf__rows_room(rows, it->base.dataset->spec, want, &block, &room, err));
     sheaf_tensor *column = block->columns->items[0].tensor;
-    uint64_t before = sheaf__record_source_position(it->source, NULL);
+    uint64_t before = record_number(it);
     sheaf_status status = sheaf__record_source_next(
         it->source, (sheaf_bytes *)column->data + block->first + block->count, room, &count, &owner,
         err);
@@ -68,8 +131,8 @@ static sheaf_status read_some(struct records_iter *it, size_t want, struct sheaf
     }
     if (status == SHEAF_OK)
         sheaf__rows_grow(rows, block, count);
-    else if (status == SHEAF_END || sheaf__record_source_position(it->source, NULL) == before)
-        close_file(it);
+    else
+        end_reading(it, status, before);
     return status;
 }
 
@@ -79,16 +142,64 @@ static sheaf_status next(struct sheaf__iter *base, size_t want, struct sheaf__ro
     struct records_iter *it = (struct records_iter *)base;
     size_t before = rows->count;
     while (rows->count - before < want) {
-        if (!it->source) {
-            sheaf_status status = open_next(it, err);
-            if (status != SHEAF_OK)
-                return status;
-        }
-        sheaf_status status = read_some(it, want - (rows->count - before), rows, err);
-        if (status < 0)
+        sheaf_status status = reach_file(it, err);
+        if (status != SHEAF_OK)
             return status;
+        SHEAF__TRY(open_file(it, err));
+        SHEAF__TRY(read_some(it, want - (rows->count - before), rows, err));
     }
     return SHEAF_OK;
+}
+
+/* Records that the file at hand still has, if that is known. */
+static uint64_t records_left(const struct records_iter *it)
+{
+    const uint64_t number = record_number(it);
+    return it->path && it->known && number < it->records ? it->records - number : 0;
+}
+
+/* Up to `count` records of the file at hand. It is opened only if nobody knows how many it has, and
+ * then only what tells where they end is read. */
+static sheaf_status pass_some(struct records_iter *it, uint64_t count, struct sheaf__passed *passed,
+                              sheaf_error *err)
+{
+    const uint64_t left = records_left(it), before = record_number(it);
+    if (it->known && (left <= count || !it->source)) {
+        const uint64_t n = left < count ? left : count;
+        passed->count += n;
+        it->passed += n;
+        if (n == left)
+            close_file(it);
+        return SHEAF_OK;
+    }
+    SHEAF__TRY(open_file(it, err));
+    uint64_t skipped = 0;
+    sheaf_status status = sheaf__record_source_skip(it->source, count, &skipped, err);
+    passed->count += skipped;
+    if (status != SHEAF_OK)
+        end_reading(it, status, before + skipped);
+    return status < 0 ? status : SHEAF_OK;
+}
+
+static sheaf_status pass(struct sheaf__iter *base, uint64_t count, struct sheaf__passed *passed,
+                         sheaf_error *err)
+{
+    struct records_iter *it = (struct records_iter *)base;
+    while (count > 0) {
+        const uint64_t before = passed->count;
+        sheaf_status status = reach_file(it, err);
+        if (status != SHEAF_OK)
+            return status;
+        status = pass_some(it, count, passed, err);
+        count -= passed->count - before;
+        SHEAF__TRY(status);
+    }
+    return SHEAF_OK;
+}
+
+static uint64_t sure(const struct sheaf__iter *base)
+{
+    return records_left((const struct records_iter *)base);
 }
 
 static void stop(struct sheaf__iter *base)
@@ -100,6 +211,8 @@ const struct sheaf__stage_ops sheaf__records_ops = {
     .describe = describe,
     .iter_size = sizeof(struct records_iter),
     .next = next,
+    .pass = pass,
+    .sure = sure,
     .stop = stop,
 };
 

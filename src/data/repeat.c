@@ -70,6 +70,28 @@ static sheaf_status next(struct sheaf__iter *base, size_t want, struct sheaf__ro
     }
 }
 
+static sheaf_status pass(struct sheaf__iter *base, uint64_t count, struct sheaf__passed *passed,
+                         sheaf_error *err)
+{
+    struct repeat_iter *it = (struct repeat_iter *)base;
+    sheaf_status status = it->ended || !base->inputs[0] ? SHEAF_END : SHEAF_OK;
+    while (status == SHEAF_OK) {
+        const uint64_t before = passed->count;
+        status = sheaf__iter_pass(base->inputs[0], count, passed, err);
+        count -= passed->count - before;
+        it->some = it->some || passed->count > before;
+        if (status != SHEAF_END)
+            return status;
+        status = again(it, err);
+    }
+    return status;
+}
+
+static uint64_t sure(const struct sheaf__iter *base)
+{
+    return base->inputs[0] ? sheaf__iter_sure(base->inputs[0]) : 0;
+}
+
 static void explain(const sheaf_dataset *d, struct sheaf__str *text)
 {
     const struct repeat *p = (const void *)d->params;
@@ -82,6 +104,8 @@ const struct sheaf__stage_ops sheaf__repeat_ops = {
     .iter_size = sizeof(struct repeat_iter),
     .start = start,
     .next = next,
+    .pass = pass,
+    .sure = sure,
     .lazy = true,
     .explain = explain,
 };

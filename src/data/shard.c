@@ -112,6 +112,31 @@ static sheaf_status next(struct sheaf__iter *base, size_t want, struct sheaf__ro
     return SHEAF_OK;
 }
 
+static sheaf_status pass(struct sheaf__iter *base, uint64_t count, struct sheaf__passed *passed,
+                         sheaf_error *err)
+{
+    struct shard_iter *it = (struct shard_iter *)base;
+    const struct shard *p = sheaf__iter_params(base);
+    const uint64_t step = (uint64_t)p->count, skip = (uint64_t)it->skip;
+    struct sheaf__passed in = {0};
+    uint64_t all;
+    if (it->failed)
+        return SHEAF_END;
+    if (__builtin_mul_overflow(count - 1, step, &all) ||
+        __builtin_add_overflow(all, skip + 1, &all))
+        all = UINT64_MAX;
+    it->counted = true; /* who saw elements of it saw that there are enough */
+    sheaf_status status = sheaf__feed_pass(&it->feed, all, &in, err);
+    if (in.count <= skip) {
+        it->skip -= (int64_t)in.count;
+        return status;
+    }
+    const uint64_t behind = in.count - skip - 1; /* the first that is kept */
+    passed->count += behind / step + 1;
+    it->skip = (int64_t)(step - 1 - behind % step);
+    return status;
+}
+
 static void stop(struct sheaf__iter *base)
 {
     sheaf__feed_free(&((struct shard_iter *)base)->feed);
@@ -128,6 +153,7 @@ const struct sheaf__stage_ops sheaf__shard_ops = {
     .iter_size = sizeof(struct shard_iter),
     .start = start,
     .next = next,
+    .pass = pass,
     .stop = stop,
     .explain = explain,
 };

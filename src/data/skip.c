@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/error.h"
-#include "data/stage.h"
+#include "data/draws.h"
 
-/* All but the first elements; none for a negative count (R9.2). */
+/* All but the first elements; none for a negative count (R9.2). What neither a function of the
+ * program nor chance has a part in is stepped over unread. */
 
 struct skip {
     struct sheaf__params params;
@@ -12,11 +13,7 @@ struct skip {
 struct skip_iter {
     struct sheaf__iter base;
     int64_t left;
-    struct sheaf__rows dropped;
 };
-
-/* Rows that are dropped at a time. */
-#define CHUNK 256
 
 static sheaf_status describe(sheaf_dataset *d, sheaf_error *err)
 {
@@ -35,27 +32,46 @@ static sheaf_status start(struct sheaf__iter *base, sheaf_error *err)
     return SHEAF_OK;
 }
 
+/* Gets rid of the first elements in the way `pass`. */
+static sheaf_status skip(struct skip_iter *it,
+                         sheaf_status (*pass)(struct sheaf__iter *, uint64_t,
+                                              struct sheaf__passed *, sheaf_error *),
+                         sheaf_error *err)
+{
+    struct sheaf__passed passed = {0};
+    if (it->left == 0)
+        return SHEAF_OK;
+    sheaf_status status = pass(it->base.inputs[0], (uint64_t)it->left, &passed, err);
+    it->left -= (int64_t)passed.count;
+    return status;
+}
+
 static sheaf_status next(struct sheaf__iter *base, size_t want, struct sheaf__rows *rows,
                          sheaf_error *err)
 {
     struct skip_iter *it = (struct skip_iter *)base;
     if (it->left < 0)
         return SHEAF_END;
-    while (it->left > 0) {
-        size_t n = it->left < CHUNK ? (size_t)it->left : CHUNK;
-        sheaf__rows_clear(&it->dropped);
-        sheaf_status status = sheaf__iter_pull(base->inputs[0], n, &it->dropped, err);
-        if (status != SHEAF_OK)
-            return status;
-        it->left -= (int64_t)it->dropped.count;
-    }
-    sheaf__rows_clear(&it->dropped);
-    return sheaf__iter_pull(base->inputs[0], want, rows, err);
+    const bool plain = !base->dataset->calls && !sheaf__draws_in(base->dataset);
+    sheaf_status status = skip(it, plain ? sheaf__iter_pass : sheaf__iter_drop, err);
+    return status == SHEAF_OK ? sheaf__iter_pull(base->inputs[0], want, rows, err) : status;
 }
 
-static void stop(struct sheaf__iter *base)
+static sheaf_status pass(struct sheaf__iter *base, uint64_t count, struct sheaf__passed *passed,
+                         sheaf_error *err)
 {
-    sheaf__rows_free(&((struct skip_iter *)base)->dropped);
+    struct skip_iter *it = (struct skip_iter *)base;
+    if (it->left < 0)
+        return SHEAF_END;
+    sheaf_status status = skip(it, sheaf__iter_pass, err);
+    return status == SHEAF_OK ? sheaf__iter_pass(base->inputs[0], count, passed, err) : status;
+}
+
+static uint64_t sure(const struct sheaf__iter *base)
+{
+    const int64_t left = ((const struct skip_iter *)base)->left;
+    const uint64_t input = sheaf__iter_sure(base->inputs[0]);
+    return left < 0 || (uint64_t)left > input ? 0 : input - (uint64_t)left;
 }
 
 static void explain(const sheaf_dataset *d, struct sheaf__str *text)
@@ -69,7 +85,8 @@ const struct sheaf__stage_ops sheaf__skip_ops = {
     .iter_size = sizeof(struct skip_iter),
     .start = start,
     .next = next,
-    .stop = stop,
+    .pass = pass,
+    .sure = sure,
     .explain = explain,
 };
 

@@ -127,6 +127,23 @@ static sheaf_status next(struct sheaf__iter *base, size_t want, struct sheaf__ro
     return SHEAF_OK;
 }
 
+static sheaf_status pass(struct sheaf__iter *base, uint64_t count, struct sheaf__passed *passed,
+                         sheaf_error *err)
+{
+    struct split_batch_iter *it = (struct split_batch_iter *)base;
+    const uint64_t parts = (uint64_t)((const struct split_batch *)sheaf__iter_params(base))->parts;
+    const uint64_t held = it->whole ? parts - (uint64_t)it->part : 0;
+    struct sheaf__passed whole = {0};
+    if (count < held)
+        return sheaf__iter_drop(base, count, passed, err);
+    close_whole(it);
+    passed->count += held;
+    sheaf_status status = sheaf__feed_pass(&it->feed, (count - held) / parts, &whole, err);
+    passed->count += whole.count * parts;
+    return status == SHEAF_OK ? sheaf__iter_drop(base, (count - held) % parts, passed, err)
+                              : status;
+}
+
 static void stop(struct sheaf__iter *base)
 {
     struct split_batch_iter *it = (struct split_batch_iter *)base;
@@ -145,6 +162,7 @@ const struct sheaf__stage_ops sheaf__split_batch_ops = {
     .iter_size = sizeof(struct split_batch_iter),
     .start = start,
     .next = next,
+    .pass = pass,
     .stop = stop,
     .explain = explain,
 };

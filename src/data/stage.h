@@ -15,6 +15,7 @@
 #include "base/wait.h"
 #include "data/rows.h"
 #include "data/stages.h"
+#include "data/trail.h"
 
 #include <sheaf/dataset.h>
 
@@ -46,6 +47,13 @@ struct sheaf_dataset {
 
 struct sheaf__iter;
 
+/* What pass() stepped over. */
+struct sheaf__passed {
+    uint64_t count; /* elements */
+    uint64_t rows;  /* of these, if they are batches; only batching stages, those of the trait
+                       SHEAF__COUNTS_ROWS and those without pass() count them */
+};
+
 /* What a stage does. NULL where nothing is to do. */
 struct sheaf__stage_ops {
     /* Checks the parameters and sets spec, cardinality and own options of a node that has its
@@ -54,6 +62,7 @@ struct sheaf__stage_ops {
     void (*params_free)(void *params); /* what the struct owns; not the struct */
     size_t state_size;                 /* of dataset->state, zeroed, then started */
     void (*state_start)(sheaf_dataset *d);
+    bool draws; /* the state begins with struct sheaf__draws (data/draws.h) */
 
     size_t iter_size; /* of the iterator, zeroed; starts with struct sheaf__iter */
     /* Prepares an iterator whose inputs' iterators are made (unless `lazy`). */
@@ -63,6 +72,16 @@ struct sheaf__stage_ops {
      * after rows of the same call: the caller delivers them first. */
     sheaf_status (*next)(struct sheaf__iter *it, size_t want, struct sheaf__rows *rows,
                          sheaf_error *err);
+    /* Steps over up to `count` elements as next() would give them, but without making them where
+     * that can be helped: no function is called, no data is read. Adds what it did to `passed`.
+     * SHEAF_OK: all of them; SHEAF_END: the input ended before; an error: the iterator stands
+     * behind what failed. Before the first next() or between two. NULL: they are made and dropped.
+     */
+    sheaf_status (*pass)(struct sheaf__iter *it, uint64_t count, struct sheaf__passed *passed,
+                         sheaf_error *err);
+    /* So many elements it will still give at least, as far as that is known without any work.
+     * NULL: 0. */
+    uint64_t (*sure)(const struct sheaf__iter *it);
     /* Ends threads, frees what the iterator owns; its inputs' iterators go afterwards. */
     void (*stop)(struct sheaf__iter *it);
     bool lazy; /* makes its inputs' iterators itself */
@@ -115,6 +134,7 @@ sheaf_status sheaf__reserved_check(const uint64_t reserved[4], sheaf_error *err)
 struct sheaf__flow {
     sheaf_context *context;
     struct sheaf__token *token; /* cancelled when the tree is freed: ends every wait inside */
+    struct sheaf__trail *trail; /* of the whole iterator */
     bool unordered;             /* an option of the whole pipeline */
 };
 sheaf_status sheaf__flow_start(struct sheaf__flow *flow, const struct sheaf__flow *above,
@@ -150,11 +170,23 @@ void sheaf__iter_free(struct sheaf__iter *it);
  * not NULL) that names the stage. */
 sheaf_status sheaf__iter_pull(struct sheaf__iter *it, size_t want, struct sheaf__rows *rows,
                               sheaf_error *err);
+/* The way to call pass(); the same as pulling and dropping. */
+sheaf_status sheaf__iter_pass(struct sheaf__iter *it, uint64_t count, struct sheaf__passed *passed,
+                              sheaf_error *err);
+/* The same by making them: for a pass() that has no other way any more. */
+sheaf_status sheaf__iter_drop(struct sheaf__iter *it, uint64_t count, struct sheaf__passed *passed,
+                              sheaf_error *err);
+uint64_t sheaf__iter_sure(const struct sheaf__iter *it);
+/* After an error in pass() that leaves the iterator nowhere: it gives that error for ever. */
+sheaf_status sheaf__iter_break(struct sheaf__iter *it, const sheaf_error *err);
 /* Lets the stage that calls put its name before an error that a dataset inside it gave. */
 static inline void sheaf__iter_unnamed(sheaf_error *err)
 {
     err->reserved = 0;
 }
+/* Steps over elements of a whole pipeline. */
+sheaf_status sheaf__iterator_pass(sheaf_iterator *it, uint64_t count, struct sheaf__passed *passed,
+                                  sheaf_error *err);
 /* Joins a thread of a stage at teardown. It was told to end; only a function of the user can make
  * it late, and then it is named in the log. */
 void sheaf__iter_join(struct sheaf__iter *it, struct sheaf__thread *thread);
@@ -177,6 +209,11 @@ static inline size_t sheaf__feed_left(const struct sheaf__feed *feed)
 {
     return feed->block ? feed->block->count - feed->at : 0;
 }
+/* Steps over `count` rows: those at hand, then the input's. As pass(). */
+sheaf_status sheaf__feed_pass(struct sheaf__feed *feed, uint64_t count,
+                              struct sheaf__passed *passed, sheaf_error *err);
+/* Rows at hand, and those that the input has for sure. */
+uint64_t sheaf__feed_sure(const struct sheaf__feed *feed);
 void sheaf__feed_free(struct sheaf__feed *feed);
 
 #endif

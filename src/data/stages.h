@@ -7,42 +7,46 @@
  */
 
 enum sheaf__trait {
-    SHEAF__SOURCE = 1,       /* elements from memory or code: no files to shard (R2.10) */
-    SHEAF__READER = 2,       /* reads files that its input names (R2.7) */
-    SHEAF__FUNCTION = 4,     /* a function makes datasets of its elements (R2.9) */
-    SHEAF__MULTIPLE = 8,     /* every input counts (R2.8) */
-    SHEAF__PASS = 16,        /* the files of its input are its files (R2.11) */
-    SHEAF__KEEPS_BATCH = 32, /* the batch size is its input's (R1.9) */
-    SHEAF__TRAILING = 64,    /* a shard by data goes before it (R2.19) */
+    SHEAF__SOURCE = 1,        /* elements from memory or code: no files to shard (R2.10) */
+    SHEAF__READER = 2,        /* reads files that its input names (R2.7) */
+    SHEAF__FUNCTION = 4,      /* a function makes datasets of its elements (R2.9) */
+    SHEAF__MULTIPLE = 8,      /* every input counts (R2.8) */
+    SHEAF__PASS = 16,         /* the files of its input are its files (R2.11) */
+    SHEAF__KEEPS_BATCH = 32,  /* the batch size is its input's (R1.9) */
+    SHEAF__TRAILING = 64,     /* a shard by data goes before it (R2.19) */
+    SHEAF__COUNTS_ROWS = 128, /* pass() counts the rows of batches if its input's does */
 };
 
 /* X(id, file, name, traits) */
-#define SHEAF__STAGE_TABLE(X)                                                               \
-    X(RANGE, range, "range", SHEAF__SOURCE)                                                 \
-    X(FROM_TENSORS, from_tensors, "from_tensors", SHEAF__SOURCE)                            \
-    X(FROM_SLICES, from_slices, "from_slices", SHEAF__SOURCE)                               \
-    X(FROM_GENERATOR, from_generator, "from_generator", SHEAF__SOURCE)                      \
-    X(LIST_FILES, from_slices, "list_files", SHEAF__SOURCE)                                 \
-    X(TFRECORD, records, "tfrecord", SHEAF__READER)                                         \
-    X(MAP, map, "map", SHEAF__PASS)                                                         \
-    X(FILTER, filter, "filter", SHEAF__PASS | SHEAF__KEEPS_BATCH)                           \
-    X(BATCH, batch, "batch", SHEAF__PASS)                                                   \
-    X(PADDED_BATCH, padded_batch, "padded_batch", SHEAF__PASS)                              \
-    X(UNBATCH, unbatch, "unbatch", SHEAF__PASS)                                             \
-    X(SHUFFLE, shuffle, "shuffle", SHEAF__PASS | SHEAF__KEEPS_BATCH)                        \
-    X(REPEAT, repeat, "repeat", SHEAF__PASS | SHEAF__KEEPS_BATCH)                           \
-    X(TAKE, take, "take", SHEAF__PASS | SHEAF__KEEPS_BATCH)                                 \
-    X(SKIP, skip, "skip", SHEAF__PASS | SHEAF__KEEPS_BATCH)                                 \
-    X(SHARD, shard, "shard", SHEAF__PASS | SHEAF__KEEPS_BATCH)                              \
-    X(ENUMERATE, enumerate, "enumerate", SHEAF__SOURCE)                                     \
-    X(ZIP, zip, "zip", SHEAF__MULTIPLE)                                                     \
-    X(CONCATENATE, concatenate, "concatenate", SHEAF__MULTIPLE)                             \
-    X(PREFETCH, prefetch, "prefetch", SHEAF__PASS | SHEAF__KEEPS_BATCH | SHEAF__TRAILING)   \
-    X(PARSE_EXAMPLE, parse_example, "parse_example", SHEAF__PASS | SHEAF__KEEPS_BATCH)      \
-    X(INTERLEAVE, interleave, "interleave", SHEAF__FUNCTION)                                \
-    X(FLAT_MAP, interleave, "flat_map", SHEAF__FUNCTION)                                    \
-    X(OPTIONS, options, "with_options", SHEAF__PASS | SHEAF__KEEPS_BATCH | SHEAF__TRAILING) \
-    X(REBATCH, rebatch, "rebatch", SHEAF__PASS)                                             \
+#define SHEAF__STAGE_TABLE(X)                                                          \
+    X(RANGE, range, "range", SHEAF__SOURCE)                                            \
+    X(FROM_TENSORS, from_tensors, "from_tensors", SHEAF__SOURCE)                       \
+    X(FROM_SLICES, from_slices, "from_slices", SHEAF__SOURCE)                          \
+    X(FROM_GENERATOR, from_generator, "from_generator", SHEAF__SOURCE)                 \
+    X(LIST_FILES, from_slices, "list_files", SHEAF__SOURCE)                            \
+    X(TFRECORD, records, "tfrecord", SHEAF__READER)                                    \
+    X(MAP, map, "map", SHEAF__PASS)                                                    \
+    X(FILTER, filter, "filter", SHEAF__PASS | SHEAF__KEEPS_BATCH)                      \
+    X(BATCH, batch, "batch", SHEAF__PASS)                                              \
+    X(PADDED_BATCH, padded_batch, "padded_batch", SHEAF__PASS)                         \
+    X(UNBATCH, unbatch, "unbatch", SHEAF__PASS)                                        \
+    X(SHUFFLE, shuffle, "shuffle", SHEAF__PASS | SHEAF__KEEPS_BATCH)                   \
+    X(REPEAT, repeat, "repeat", SHEAF__PASS | SHEAF__KEEPS_BATCH | SHEAF__COUNTS_ROWS) \
+    X(TAKE, take, "take", SHEAF__PASS | SHEAF__KEEPS_BATCH | SHEAF__COUNTS_ROWS)       \
+    X(SKIP, skip, "skip", SHEAF__PASS | SHEAF__KEEPS_BATCH | SHEAF__COUNTS_ROWS)       \
+    X(SHARD, shard, "shard", SHEAF__PASS | SHEAF__KEEPS_BATCH)                         \
+    X(ENUMERATE, enumerate, "enumerate", SHEAF__SOURCE)                                \
+    X(ZIP, zip, "zip", SHEAF__MULTIPLE)                                                \
+    X(CONCATENATE, concatenate, "concatenate", SHEAF__MULTIPLE)                        \
+    X(PREFETCH, prefetch, "prefetch",                                                  \
+      SHEAF__PASS | SHEAF__KEEPS_BATCH | SHEAF__COUNTS_ROWS | SHEAF__TRAILING)         \
+    X(PARSE_EXAMPLE, parse_example, "parse_example",                                   \
+      SHEAF__PASS | SHEAF__KEEPS_BATCH | SHEAF__COUNTS_ROWS)                           \
+    X(INTERLEAVE, interleave, "interleave", SHEAF__FUNCTION)                           \
+    X(FLAT_MAP, interleave, "flat_map", SHEAF__FUNCTION)                               \
+    X(OPTIONS, options, "with_options",                                                \
+      SHEAF__PASS | SHEAF__KEEPS_BATCH | SHEAF__COUNTS_ROWS | SHEAF__TRAILING)         \
+    X(REBATCH, rebatch, "rebatch", SHEAF__PASS)                                        \
     X(SPLIT_BATCH, split_batch, "split_batch", SHEAF__PASS)
 
 enum sheaf__stage_id {

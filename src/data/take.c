@@ -49,6 +49,26 @@ static sheaf_status next(struct sheaf__iter *base, size_t want, struct sheaf__ro
     return status;
 }
 
+static sheaf_status pass(struct sheaf__iter *base, uint64_t count, struct sheaf__passed *passed,
+                         sheaf_error *err)
+{
+    struct take_iter *it = (struct take_iter *)base;
+    const bool limited = it->left >= 0 && (uint64_t)it->left < count;
+    const uint64_t before = passed->count;
+    sheaf_status status =
+        sheaf__iter_pass(base->inputs[0], limited ? (uint64_t)it->left : count, passed, err);
+    if (it->left > 0)
+        it->left -= (int64_t)(passed->count - before);
+    return status == SHEAF_OK && limited ? SHEAF_END : status;
+}
+
+static uint64_t sure(const struct sheaf__iter *base)
+{
+    const int64_t left = ((const struct take_iter *)base)->left;
+    const uint64_t input = sheaf__iter_sure(base->inputs[0]);
+    return left >= 0 && (uint64_t)left < input ? (uint64_t)left : input;
+}
+
 static void explain(const sheaf_dataset *d, struct sheaf__str *text)
 {
     const struct take *p = (const void *)d->params;
@@ -60,6 +80,8 @@ const struct sheaf__stage_ops sheaf__take_ops = {
     .iter_size = sizeof(struct take_iter),
     .start = start,
     .next = next,
+    .pass = pass,
+    .sure = sure,
     .explain = explain,
 };
 

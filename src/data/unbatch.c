@@ -36,6 +36,43 @@ static sheaf_status next(struct sheaf__iter *base, size_t want, struct sheaf__ro
     return status == SHEAF_OK ? sheaf__rows_move(&it->slicer.rows, want, rows, err) : status;
 }
 
+/* Rows of every element, 0: not known. */
+static uint64_t rows_each(const sheaf_dataset *d)
+{
+    const sheaf_element_spec *in = d->inputs[0]->spec;
+    const sheaf_shape *shape = in && in->count > 0 ? &in->specs[0].shape : NULL;
+    return shape && shape->rank > 0 && shape->dims[0] > 0 ? (uint64_t)shape->dims[0] : 0;
+}
+
+static sheaf_status pass(struct sheaf__iter *base, uint64_t count, struct sheaf__passed *passed,
+                         sheaf_error *err)
+{
+    struct unbatch_iter *it = (struct unbatch_iter *)base;
+    const uint64_t each = rows_each(base->dataset);
+    const uint64_t held = it->slicer.rows.count < count ? it->slicer.rows.count : count;
+    sheaf__rows_drop(&it->slicer.rows, (size_t)held);
+    passed->count += held;
+    count -= held;
+    if (each > 0) {
+        struct sheaf__passed whole = {0};
+        sheaf_status status = sheaf__feed_pass(&it->slicer.feed, count / each, &whole, err);
+        passed->count += whole.count * each;
+        if (status != SHEAF_OK)
+            return status;
+        count %= each;
+    }
+    return sheaf__iter_drop(base, count, passed, err);
+}
+
+static uint64_t sure(const struct sheaf__iter *base)
+{
+    const struct unbatch_iter *it = (const struct unbatch_iter *)base;
+    uint64_t all;
+    if (__builtin_mul_overflow(sheaf__feed_sure(&it->slicer.feed), rows_each(base->dataset), &all))
+        return UINT64_MAX;
+    return all + it->slicer.rows.count;
+}
+
 static void stop(struct sheaf__iter *base)
 {
     sheaf__slicer_free(&((struct unbatch_iter *)base)->slicer);
@@ -46,6 +83,8 @@ const struct sheaf__stage_ops sheaf__unbatch_ops = {
     .iter_size = sizeof(struct unbatch_iter),
     .start = start,
     .next = next,
+    .pass = pass,
+    .sure = sure,
     .stop = stop,
 };
 

@@ -100,6 +100,36 @@ static sheaf_status next(struct sheaf__iter *base, size_t want, struct sheaf__ro
     return status;
 }
 
+/* All inputs go on equally far; after an error they would not, so that it stays. */
+static sheaf_status pass(struct sheaf__iter *base, uint64_t count, struct sheaf__passed *passed,
+                         sheaf_error *err)
+{
+    struct zip_iter *it = (struct zip_iter *)base;
+    sheaf_status status = SHEAF_OK;
+    uint64_t least = count;
+    for (size_t i = 0; i < base->input_count && status >= 0; i++) {
+        struct sheaf__passed one = {0};
+        sheaf_status mine = sheaf__feed_pass(&it->feeds[i], count, &one, err);
+        least = one.count < least ? one.count : least;
+        status = mine == SHEAF_OK ? status : mine;
+    }
+    if (status < 0)
+        return sheaf__iter_break(base, err);
+    passed->count += least;
+    return status;
+}
+
+static uint64_t sure(const struct sheaf__iter *base)
+{
+    const struct zip_iter *it = (const struct zip_iter *)base;
+    uint64_t least = UINT64_MAX;
+    for (size_t i = 0; i < base->input_count; i++) {
+        const uint64_t one = sheaf__feed_sure(&it->feeds[i]);
+        least = one < least ? one : least;
+    }
+    return least;
+}
+
 static void stop(struct sheaf__iter *base)
 {
     struct zip_iter *it = (struct zip_iter *)base;
@@ -114,6 +144,8 @@ const struct sheaf__stage_ops sheaf__zip_ops = {
     .iter_size = sizeof(struct zip_iter),
     .start = start,
     .next = next,
+    .pass = pass,
+    .sure = sure,
     .stop = stop,
 };
 

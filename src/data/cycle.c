@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/error.h"
+#include "base/mem.h"
+#include "data/interleave.h"
+
+/* The order of interleave (R9.13), one source after the other. */
+
+sheaf_status sheaf__cycle_start(struct sheaf__cycle *c, const struct sheaf__interleave *p,
+                                const struct sheaf__flow *flow, sheaf_error *err)
+{
+    c->p = p;
+    c->flow = flow;
+    c->slots = sheaf__calloc(p->cycle, sizeof(struct sheaf__iter *));
+    return c->slots ? SHEAF_OK : sheaf__no_memory(err, "an interleave");
+}
+
+void sheaf__cycle_free(struct sheaf__cycle *c)
+{
+    for (size_t i = 0; c->slots && i < c->p->cycle; i++)
+        sheaf__iter_free(c->slots[i]);
+    sheaf__free(c->slots);
+    sheaf__rows_free(&c->name);
+    *c = (struct sheaf__cycle){0};
+}
+
+static void advance(struct sheaf__cycle *c)
+{
+    c->in_block = 0;
+    c->at = (c->at + 1) % c->p->cycle;
+}
+
+/* Opens the next input in the slot at hand. */
+static sheaf_status fill_slot(struct sheaf__cycle *c, sheaf_error *err)
+{
+    sheaf__rows_clear(&c->name);
+    sheaf_status status = sheaf__iter_pull(c->input, 1, &c->name, err);
+    c->input_ended = status == SHEAF_END;
+    if (status != SHEAF_OK)
+        return status < 0 ? status : SHEAF_OK;
+    SHEAF__TRY(sheaf__interleave_open(c->p, sheaf__rows_front(&c->name), 0, c->flow,
+                                      &c->slots[c->at], err));
+    c->open++;
+    return SHEAF_OK;
+}
+
+/* Sees to it that the slot at hand is open. SHEAF_END: nothing is left at all. */
+static sheaf_status find_slot(struct sheaf__cycle *c, sheaf_error *err)
+{
+    while (!c->slots[c->at]) {
+        if (!c->input_ended)
+            SHEAF__TRY(fill_slot(c, err));
+        else if (c->open == 0)
+            return SHEAF_END;
+        else
+            advance(c);
+    }
+    return SHEAF_OK;
+}
+
+/* After `count` elements of the slot at hand came with `status`: goes on to the next slot if it is
+ * its turn. */
+static sheaf_status leave_slot(struct sheaf__cycle *c, size_t count, sheaf_status status,
+                               sheaf_error *err)
+{
+    if (status < 0)
+        sheaf__iter_unnamed(err);
+    c->in_block += count;
+    if (status == SHEAF_END) {
+        sheaf__iter_free(c->slots[c->at]);
+        c->slots[c->at] = NULL;
+        c->open--;
+    }
+    if (status == SHEAF_END || c->in_block == c->p->block)
+        advance(c);
+    return status < 0 ? status : SHEAF_OK;
+}
+
+sheaf_status sheaf__cycle_next(struct sheaf__cycle *c, size_t want, struct sheaf__rows *rows,
+                               sheaf_error *err)
+{
+    while (want > 0) {
+        const size_t before = rows->count;
+        sheaf_status status = find_slot(c, err);
+        if (status != SHEAF_OK)
+            return status;
+        const size_t left = c->p->block - c->in_block;
+        status = sheaf__iter_pull(c->slots[c->at], want < left ? want : left, rows, err);
+        want -= rows->count - before;
+        SHEAF__TRY(leave_slot(c, rows->count - before, status, err));
+    }
+    return SHEAF_OK;
+}
+
+/* ---- stepping over ---- */
+
+/* Whole rounds through the cycle within `count` elements that no source ends in, for sure. */
+static uint64_t sure_rounds(const struct sheaf__cycle *c, uint64_t count)
+{
+    if (c->at != 0 || c->in_block != 0 || (c->open < c->p->cycle && !c->input_ended))
+        return 0;
+    uint64_t rounds = count / c->p->block / c->open;
+    for (size_t i = 0; i < c->p->cycle && rounds > 0; i++) {
+        const uint64_t sure = c->slots[i] ? sheaf__iter_sure(c->slots[i]) : UINT64_MAX;
+        rounds = sure / c->p->block < rounds ? sure / c->p->block : rounds;
+    }
+    return rounds;
+}
+
+static sheaf_status pass_rounds(struct sheaf__cycle *c, uint64_t rounds,
+                                struct sheaf__passed *passed, sheaf_error *err)
+{
+    sheaf_status status = SHEAF_OK;
+    for (size_t i = 0; i < c->p->cycle && status >= 0; i++)
+        if (c->slots[i])
+            status = sheaf__iter_pass(c->slots[i], rounds * c->p->block, passed, err);
+    c->lost = status < 0;
+    return status;
+}
+
+sheaf_status sheaf__cycle_pass(struct sheaf__cycle *c, uint64_t count, struct sheaf__passed *passed,
+                               sheaf_error *err)
+{
+    while (count > 0) {
+        const uint64_t before = passed->count;
+        sheaf_status status = find_slot(c, err);
+        if (status != SHEAF_OK)
+            return status;
+        const uint64_t rounds = sure_rounds(c, count);
+        if (rounds > 0) {
+            SHEAF__TRY(pass_rounds(c, rounds, passed, err));
+        } else {
+            const uint64_t left = c->p->block - c->in_block;
+            status = sheaf__iter_pass(c->slots[c->at], count < left ? count : left, passed, err);
+            SHEAF__TRY(leave_slot(c, (size_t)(passed->count - before), status, err));
+        }
+        count -= passed->count - before;
+    }
+    return SHEAF_OK;
+}
