@@ -41,7 +41,8 @@ typedef struct sheaf_context_options {
 
 /** Makes a context. Any thread. Freed with sheaf_context_free() after every object made under it, also those in the root
  *  frames of threads: call sheaf_frame_clear() where the context was current.
- *  SHEAF_ERR_INVALID_ARGUMENT: a configuration variable of the environment has a bad value (names it). */
+ *  SHEAF_ERR_INVALID_ARGUMENT: a configuration variable has a bad value (names it, and file and line if it is of the file
+ *  that SHEAF_CONFIG names); the file's own errors. */
 SHEAF_CHECKED sheaf_status sheaf_context_new(const sheaf_context_options *options,
                                              sheaf_context **context, sheaf_error *err);
 SHEAF_API void sheaf_context_free(sheaf_context *context);
@@ -60,7 +61,8 @@ SHEAF_API bool sheaf_stopped(void);
 /** Sets the global seed of the current context as tf.random.set_seed does; starts the sequence of op seeds anew. */
 SHEAF_API void sheaf_set_seed(int64_t seed);
 
-/* Configuration: one table makes the variables SHEAF_*, their documentation and this list. */
+/* Configuration: one table makes the variables SHEAF_*, their documentation and this list. They are set in the environment,
+ * or in a file of lines "NAME = value" that SHEAF_CONFIG names; the environment wins. */
 
 /** One configuration variable. */
 typedef struct sheaf_config_entry {

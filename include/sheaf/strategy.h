@@ -31,8 +31,9 @@ typedef struct sheaf_strategy_options {
 } sheaf_strategy_options;
 
 /** Makes a strategy by name: "default", "one", "mirrored", "multiworker", "ps", or TensorFlow's class name
- *  ("MirroredStrategy", "ParameterServerStrategy", "experimental.ParameterServerStrategy", …; D10, S219). NULL: "ps" if the
- *  cluster has a ps, "multiworker" if it has several workers, else "mirrored" over several logical devices, else "one".
+ *  ("MirroredStrategy", "ParameterServerStrategy", "experimental.ParameterServerStrategy", …; D10, S219). NULL: the name in the
+ *  variable SHEAF_STRATEGY, of the environment or the configuration file; without it "ps" if the cluster has a ps,
+ *  "multiworker" if it has several workers, else "mirrored" over several logical devices, else "one".
  *  `cluster` NULL is resolved from the environment (S2); a count is taken. Connects to the tasks it needs.
  *  SHEAF_ERR_UNAVAILABLE, SHEAF_ERR_UNAUTHENTICATED, SHEAF_ERR_INCOMPATIBLE: names the task. Freed with
  *  sheaf_strategy_free() after its variables and datasets. */

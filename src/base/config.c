@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/config.h"
 
+#include "base/config_file.h"
 #include "base/context_state.h"
 #include "base/cpu.h"
 #include "base/env.h"
@@ -101,19 +102,26 @@ static void warn_of_unknown(void)
     sheaf__str_free(&names);
 }
 
-static sheaf_status load_one(sheaf_context *context, size_t id, sheaf_error *err)
+/* The environment's text wins over the file's. */
+static sheaf_status load_one(sheaf_context *context, size_t id, const char *path,
+                             const struct sheaf__config_line *line, sheaf_error *err)
 {
     struct sheaf__config_number *value = &context->config[id];
-    const char *expected = NULL;
-    const char *text = sheaf__env_get(entries[id].name);
+    const char *expected = NULL, *name = entries[id].name;
+    const char *set = sheaf__env_get(name), *text = set ? set : line->text;
     parse(id, entries[id].default_text, value, &expected);
     if (!text)
         return SHEAF_OK;
     struct sheaf__config_number given = {0};
-    if (!parse(id, text, &given, &expected))
+    const bool fits = parse(id, text, &given, &expected);
+    if (!fits && set)
         return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
-                            "variable %s: found \"%s\", expected %s", entries[id].name, text,
-                            expected);
+                            "variable %s: found \"%s\", expected %s", name, text, expected);
+    const struct sheaf__place where = {path, SHEAF__UNKNOWN, SHEAF__UNKNOWN};
+    if (!fits)
+        return sheaf__error_at(err, SHEAF_ERR_INVALID_ARGUMENT, &where,
+                               "line %zu: variable %s: found \"%s\", expected %s", line->number,
+                               name, text, expected);
     given.text = sheaf__strdup(text);
     if (!given.text)
         return sheaf__no_memory(err, "configuration");
@@ -123,13 +131,19 @@ static sheaf_status load_one(sheaf_context *context, size_t id, sheaf_error *err
 
 sheaf_status sheaf__config_load(sheaf_context *context, sheaf_error *err)
 {
+    struct sheaf__config_line lines[SHEAF__CONFIG_COUNT] = {0};
+    char *memory = NULL;
     sheaf_error first = {0};
     sheaf_context *before = sheaf_context_enter(context);
+    const char *path = sheaf__env_get(entries[SHEAF__CONFIG_CONFIG].name);
+    if (path && *path)
+        (void)sheaf__config_file_read(path, lines, &memory, &first);
     for (size_t id = 0; id < SHEAF__CONFIG_COUNT; id++) {
         sheaf_error one = {0};
-        if (load_one(context, id, &one) < 0)
+        if (load_one(context, id, path, &lines[id], &one) < 0)
             sheaf__error_keep_first(&first, &one);
     }
+    sheaf__free(memory);
     if (!context->log_level)
         context->log_level = (int)context->config[SHEAF__CONFIG_LOG].whole;
     warn_of_unknown();

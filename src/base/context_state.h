@@ -14,7 +14,7 @@
 #include "base/thread.h"
 
 struct sheaf__config_number {
-    char *text; /* own copy if the environment set it, else NULL */
+    char *text; /* own copy if it was given, else NULL */
     int64_t whole;
     double seconds;
 };

@@ -45,9 +45,12 @@ static bool is_named(const struct sheaf__strategy_class *cls, const char *name)
     return false;
 }
 
-/* What the cluster asks for when the program names nothing. */
+/* When the program names nothing: what the configuration says, else what the cluster asks for. */
 static const char *natural_name(const sheaf_cluster *c)
 {
+    const char *configured = sheaf__config_text(SHEAF__CONFIG_STRATEGY);
+    if (*configured)
+        return configured;
     if (c && sheaf_cluster_tasks(c, "ps") > 0)
         return "ps";
     if (c && sheaf_cluster_workers(c) > 1)

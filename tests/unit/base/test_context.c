@@ -7,6 +7,7 @@
 #include "base/cpu.h"
 #include "base/env.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/thread.h"
@@ -134,6 +135,67 @@ static void bad_values_are_named(void **state)
     }
     sheaf_error err = {0};
     rig_ok(sheaf__context_check(&err), &err);
+}
+
+/* The environment entry that names a configuration file with that text. */
+static const char *config_file(const char *text)
+{
+    static char entry[4096];
+    sheaf_error err = {0};
+    const char *path = rig_path("sheaf.conf");
+    rig_ok(sheaf__file_replace(path, text, strlen(text), &err), &err);
+    snprintf(entry, sizeof(entry), "SHEAF_CONFIG=%s", path);
+    return entry;
+}
+
+/* S219: by a file, too; the environment wins. */
+static void values_come_from_a_file(void **state)
+{
+    (void)state;
+    const char *environment[] = {config_file("# a comment\n\n  SHEAF_TRANSPORT = tcp \r\n"
+                                             "SHEAF_THREADS=3\nSHEAF_STRATEGY =\tmirrored\n"
+                                             "SHEAF_RUN_ID = a = b\nSHEAF_JOBS="),
+                                 "SHEAF_THREADS=2", NULL};
+    enter(environment);
+    assert_string_equal(sheaf_config_value("SHEAF_TRANSPORT"), "tcp");
+    assert_int_equal(sheaf__config_int(SHEAF__CONFIG_TRANSPORT), SHEAF__TRANSPORT_TCP);
+    assert_string_equal(sheaf_config_value("SHEAF_STRATEGY"), "mirrored");
+    assert_string_equal(sheaf_config_value("SHEAF_RUN_ID"), "a = b");
+    assert_string_equal(sheaf_config_value("SHEAF_JOBS"), "");
+    assert_int_equal(sheaf__config_int(SHEAF__CONFIG_THREADS), 2);
+    assert_true(sheaf__config_is_set(SHEAF__CONFIG_TRANSPORT));
+    assert_false(sheaf__config_is_set(SHEAF__CONFIG_KERNELS));
+    leave();
+}
+
+static void bad_files_are_named(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *message;
+    } cases[] = {
+        {"\nSHEAF_THREADS = two\n",
+         "line 2: variable SHEAF_THREADS: found \"two\", expected a whole number"},
+        {"SHEAF_THREDS=2", "line 1: found \"SHEAF_THREDS\", expected a variable"},
+        {"SHEAF_CONFIG=other", "line 1: found \"SHEAF_CONFIG\", expected a variable"},
+        {"SHEAF_LOG=info\nSHEAF_SEED=1\nSHEAF_LOG=warn", "line 3: SHEAF_LOG is in line 1 already"},
+        {"SHEAF_LOG info", "line 1: found \"SHEAF_LOG info\", expected NAME = value"},
+    };
+    sheaf_context *context = NULL;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        sheaf_error err = {0};
+        const char *environment[] = {config_file(cases[i].text), NULL};
+        sheaf_context_options options = {.environment = environment};
+        rig_fails(sheaf_context_new(&options, &context, &err), &err, SHEAF_ERR_INVALID_ARGUMENT,
+                  cases[i].message);
+        assert_string_equal(err.file, rig_path("sheaf.conf"));
+    }
+    sheaf_error err = {0};
+    static const char *const environment[] = {"SHEAF_CONFIG=/no/such/file", NULL};
+    sheaf_context_options options = {.environment = environment};
+    rig_fails(sheaf_context_new(&options, &context, &err), &err, SHEAF_ERR_NOT_FOUND, "open");
+    assert_string_equal(err.file, "/no/such/file");
+    assert_null(context);
 }
 
 static char lines[1024];
@@ -368,6 +430,8 @@ int main(void)
         rig_test(the_table_is_whole),
         rig_test(values_come_from_the_environment),
         rig_test(bad_values_are_named),
+        rig_test(values_come_from_a_file),
+        rig_test(bad_files_are_named),
         rig_test(unknown_variables_are_one_warning),
         rig_test(lines_go_to_the_sink_by_level),
         rig_test(counters_count),

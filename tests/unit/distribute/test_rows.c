@@ -4,6 +4,8 @@
 
 #include "helpers.h"
 
+#include "base/file.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -152,7 +154,37 @@ static void test_S218_operations(void **state)
     }
 }
 
-/* S219: a program's configuration names a strategy by one text, ours or TensorFlow's */
+/* What a program that names no strategy gets when SHEAF_CONFIG's file says `name`. */
+static void strategy_of_file(const char *name, const char *expected)
+{
+    char line[128], entry[4096];
+    sheaf_context *context = NULL;
+    sheaf_error err = {0};
+    snprintf(line, sizeof(line), "# how to train\nSHEAF_STRATEGY = %s\n", name);
+    rig_ok(sheaf__file_replace(rig_path("sheaf.conf"), line, strlen(line), &err), &err);
+    snprintf(entry, sizeof(entry), "SHEAF_CONFIG=%s", rig_path("sheaf.conf"));
+    const char *environment[] = {entry, NULL};
+    const sheaf_context_options options = {.environment = environment};
+    rig_ok(sheaf_context_new(&options, &context, &err), &err);
+    sheaf_context *before = sheaf_context_enter(context);
+    sheaf_strategy *s = NULL;
+    if (expected) {
+        s = strategy(NULL);
+        assert_string_equal(sheaf_strategy_name(s), expected);
+        sheaf_strategy_free(s);
+        s = strategy("one"); /* the program's own word wins */
+        assert_string_equal(sheaf_strategy_name(s), "OneDeviceStrategy");
+        sheaf_strategy_free(s);
+    } else {
+        rig_fails(sheaf_strategy_new(NULL, NULL, NULL, &s, &err), &err, SHEAF_ERR_INVALID_ARGUMENT,
+                  "no strategy 'Strategy'");
+    }
+    sheaf_frame_clear();
+    sheaf_context_enter(before);
+    sheaf_context_free(context);
+}
+
+/* S219: a program or its configuration file names a strategy by one text, ours or TensorFlow's */
 static void test_S219_strategies_by_name(void **state)
 {
     (void)state;
@@ -174,7 +206,10 @@ static void test_S219_strategies_by_name(void **state)
         s = strategy(names[i][0]);
         assert_string_equal(sheaf_strategy_name(s), names[i][1]);
         sheaf_strategy_free(s);
+        if (names[i][0])
+            strategy_of_file(names[i][0], names[i][1]);
     }
+    strategy_of_file("Strategy", NULL);
     rig_fails(sheaf_strategy_new("Strategy", NULL, NULL, &s, &err), &err,
               SHEAF_ERR_INVALID_ARGUMENT, "mirrored");
 }
