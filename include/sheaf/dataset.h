@@ -42,6 +42,30 @@ SHEAF_API sheaf_dataset *sheaf_dataset_from_slices(sheaf_element *e);
 SHEAF_API sheaf_dataset *sheaf_tfrecord(const char *path);
 SHEAF_API sheaf_dataset *sheaf_tfrecord_files(const char *const *paths, size_t count);
 
+typedef struct sheaf_text_lines_options {
+    sheaf_compression compression; /**< AUTO: gzip by the first bytes, else none */
+    uint64_t reserved[4];
+} sheaf_text_lines_options;
+/** Lines of one text file, or of several one after the other; string scalars without their ends. LF ends a line, the last
+ *  may lack it, every CR is dropped (R9.34). */
+SHEAF_API sheaf_dataset *sheaf_text_lines(const char *path,
+                                          const sheaf_text_lines_options *options);
+SHEAF_API sheaf_dataset *sheaf_text_lines_files(const char *const *paths, size_t count,
+                                                const sheaf_text_lines_options *options);
+
+typedef struct sheaf_fixed_records_options {
+    int64_t record_bytes;               /**< of each record, at least 1 */
+    int64_t header_bytes, footer_bytes; /**< at the start and the end of a file, left out */
+    sheaf_compression compression;      /**< AUTO: none, as any bytes may be a record's */
+    uint64_t reserved[4];
+} sheaf_fixed_records_options;
+/** Records of one size, string scalars (R9.35). A file that does not hold a whole number of them: SHEAF_ERR_INVALID_ARGUMENT
+ *  instead of its records; a compressed one: SHEAF_ERR_DATA_LOSS behind them. */
+SHEAF_API sheaf_dataset *sheaf_fixed_records(const char *path,
+                                             const sheaf_fixed_records_options *options);
+SHEAF_API sheaf_dataset *sheaf_fixed_records_files(const char *const *paths, size_t count,
+                                                   const sheaf_fixed_records_options *options);
+
 /** Makes the next element of a generator: SHEAF_OK with `*out` put, SHEAF_END, or an error. Runs on one thread at a time. */
 typedef sheaf_status (*sheaf_generate_fn)(void *state, sheaf_element *out, sheaf_error *err);
 /** Starts a generator: makes the state of one iterator. `stop` frees it; both may be NULL. */
@@ -139,9 +163,13 @@ SHEAF_API sheaf_dataset *sheaf_dataset_prefetch(sheaf_dataset *d, int64_t count)
 SHEAF_API sheaf_dataset *sheaf_dataset_parse_example(sheaf_dataset *d,
                                                      const sheaf_feature *features, size_t count);
 
-/** Makes the dataset of one interleaved input; `sheaf_open_tfrecord` opens the file an element names. */
+/** Makes the dataset of one interleaved input. */
 typedef sheaf_dataset *(*sheaf_open_fn)(const sheaf_element *in, void *user);
+/** Open the file that an element names; `user` is a const pointer to the options of the source, NULL for none, and lives
+ *  as long as the dataset. */
 SHEAF_API sheaf_dataset *sheaf_open_tfrecord(const sheaf_element *in, void *user);
+SHEAF_API sheaf_dataset *sheaf_open_text_lines(const sheaf_element *in, void *user);
+SHEAF_API sheaf_dataset *sheaf_open_fixed_records(const sheaf_element *in, void *user);
 typedef struct sheaf_interleave_options {
     int cycle_length; /**< 0: the number of cores (R9.12) */
     int block_length; /**< 0: 1 */

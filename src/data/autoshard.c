@@ -81,10 +81,17 @@ static bool has_generator(const sheaf_dataset *d)
     return found;
 }
 
+/* The library's own functions need no asking. */
+static bool opens_files(sheaf_open_fn open)
+{
+    return open == sheaf_open_tfrecord || open == sheaf_open_text_lines ||
+           open == sheaf_open_fixed_records;
+}
+
 static bool function_reads(sheaf_dataset *d)
 {
     const struct sheaf__interleave *p = (const void *)d->params;
-    if (p->open == sheaf_open_tfrecord)
+    if (opens_files(p->open))
         return true;
     if (has_generator(d->inputs[0]))
         return false;

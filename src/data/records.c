@@ -207,6 +207,16 @@ static void stop(struct sheaf__iter *base)
     close_file((struct records_iter *)base);
 }
 
+static void explain(const sheaf_dataset *d, struct sheaf__str *text)
+{
+    const struct sheaf__fixed *fixed =
+        &((const struct records *)(const void *)d->params)->options.fixed;
+    if (fixed->size > 0)
+        sheaf__str_printf(text, "(%llu bytes, header %llu, footer %llu)",
+                          (unsigned long long)fixed->size, (unsigned long long)fixed->header,
+                          (unsigned long long)fixed->footer);
+}
+
 const struct sheaf__stage_ops sheaf__records_ops = {
     .describe = describe,
     .iter_size = sizeof(struct records_iter),
@@ -214,6 +224,7 @@ const struct sheaf__stage_ops sheaf__records_ops = {
     .pass = pass,
     .sure = sure,
     .stop = stop,
+    .explain = explain,
 };
 
 sheaf_dataset *sheaf__records_of(enum sheaf__stage_id id, sheaf_dataset *names,

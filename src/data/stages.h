@@ -25,6 +25,8 @@ enum sheaf__trait {
     X(FROM_GENERATOR, from_generator, "from_generator", SHEAF__SOURCE)                 \
     X(LIST_FILES, from_slices, "list_files", SHEAF__SOURCE)                            \
     X(TFRECORD, records, "tfrecord", SHEAF__READER)                                    \
+    X(TEXT_LINES, records, "text_lines", SHEAF__READER)                                \
+    X(FIXED_RECORDS, records, "fixed_records", SHEAF__READER)                          \
     X(MAP, map, "map", SHEAF__PASS)                                                    \
     X(FILTER, filter, "filter", SHEAF__PASS | SHEAF__KEEPS_BATCH)                      \
     X(BATCH, batch, "batch", SHEAF__PASS)                                              \

@@ -93,7 +93,7 @@ struct sheaf__record_options {
     sheaf_compression compression;        /* AUTO: by the first bytes */
     bool lax;                             /* as above; each use is counted ("record.partial") */
     bool skip_check;
-    bool unmapped; /* reads in chunks even what could be mapped */
+    size_t chunk; /* reads in chunks of so many bytes even what could be mapped; 0: as is best */
     struct sheaf__fixed fixed;
 };
 

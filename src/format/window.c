@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#define CHUNK   (1024 * 1024) /* bytes of a chunk, unless more are needed at once */
+#define CHUNK   (1024 * 1024) /* bytes of a chunk, unless another size is asked for or needed */
 #define TRUSTED (64 << 20)    /* a need that is taken at its word before its data came */
 #define INPUT   (256 * 1024)  /* compressed bytes read at a time */
 
@@ -25,6 +25,7 @@ struct stream {
     struct sheaf__window window;
     sheaf_compression compression;
     bool lax;
+    size_t chunk_size;
     struct sheaf__map *map;
     struct sheaf__file *file;
     uint64_t file_at; /* next byte to read */
@@ -101,7 +102,7 @@ static sheaf_status open_chunks(struct stream *s, sheaf_error *err)
         SHEAF__TRY(sheaf__inflate_new(kind, &s->inflate, err));
         s->input = sheaf__alloc(INPUT);
     }
-    struct chunk *chunk = chunk_new(CHUNK);
+    struct chunk *chunk = chunk_new(s->chunk_size);
     if (chunk)
         use_chunk(s, chunk);
     if (!chunk || (s->inflate && !s->input))
@@ -115,7 +116,7 @@ static sheaf_status open_file(struct stream *s, const struct sheaf__window_optio
 {
     SHEAF__TRY(sheaf__file_open(s->window.path, SHEAF__FILE_READ, &s->file, err));
     SHEAF__TRY(resolve_compression(s, o, err));
-    if (s->compression != SHEAF_COMPRESSION_NONE || o->unmapped || !sheaf__file_mappable(s->file))
+    if (s->compression != SHEAF_COMPRESSION_NONE || o->chunk > 0 || !sheaf__file_mappable(s->file))
         return open_chunks(s, err);
     SHEAF__TRY(sheaf__file_map(s->window.path, &s->map, err));
     sheaf__file_close(s->file, NULL);
@@ -142,6 +143,7 @@ sheaf_status sheaf__window_open(const char *path, const struct sheaf__window_opt
     }
     s->window.path = copy;
     s->lax = options->lax;
+    s->chunk_size = options->chunk > 0 ? options->chunk : CHUNK;
     sheaf_status status = open_file(s, options, err);
     if (status < 0)
         sheaf__window_free(&s->window);
@@ -232,8 +234,8 @@ static sheaf_status make_room(struct stream *s, size_t tail, uint64_t need, shea
 {
     const uint8_t *from = s->window.data + s->window.size - tail;
     size_t capacity = need <= TRUSTED ? (size_t)need : 2 * tail;
-    if (capacity < CHUNK)
-        capacity = CHUNK;
+    if (capacity < s->chunk_size)
+        capacity = s->chunk_size;
     if (capacity <= s->chunk->capacity && sheaf__object_unique(s->chunk)) {
         memmove(s->chunk->data, from, tail);
         return SHEAF_OK;

@@ -28,8 +28,8 @@ struct sheaf__window_options {
     sheaf_compression compression;
     /* What AUTO is, by the first bytes of a file; NULL: not compressed. */
     sheaf_compression (*sniff)(const uint8_t *head, size_t size);
-    bool unmapped; /* reads in chunks even what could be mapped */
-    bool lax;      /* a compressed stream may end anywhere */
+    size_t chunk; /* reads in chunks of so many bytes even what could be mapped; 0: as is best */
+    bool lax;     /* a compressed stream may end anywhere */
 };
 
 sheaf_status sheaf__window_open(const char *path, const struct sheaf__window_options *options,

@@ -113,7 +113,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     must(sheaf__file_replace("/records", data + 1, size - 1, NULL) == SHEAF_OK);
     struct outcome one = read_all(&options, 1), many = read_all(&options, 8);
     same(&one, &many);
-    options.unmapped = true;
+    options.chunk = 1 << 20;
     struct outcome chunks = read_all(&options, 3);
     same(&one, &chunks);
     if (options.compression == SHEAF_COMPRESSION_NONE)

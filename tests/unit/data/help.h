@@ -63,13 +63,45 @@ static inline bool same_json(const json_t *a, const json_t *b)
     return same;
 }
 
+/* A byte string as the goldens write it: itself if it is printable ASCII, else its digits. */
+static inline json_t *text_json(sheaf_bytes b)
+{
+    bool plain = true;
+    for (size_t i = 0; i < b.size; i++)
+        plain = plain && ((b.data[i] >= 0x20 && b.data[i] < 0x7f) || b.data[i] == '\t' ||
+                          b.data[i] == '\r' || b.data[i] == '\n');
+    if (plain)
+        return json_stringn_nocheck(b.data ? b.data : "", b.size);
+    char *hex = malloc(2 * b.size + 5);
+    int at = sprintf(hex, "hex:");
+    for (size_t i = 0; i < b.size; i++)
+        at += sprintf(hex + at, "%02x", (unsigned char)b.data[i]);
+    json_t *value = json_string(hex);
+    free(hex);
+    return value;
+}
+
+/* The bytes of a text of the goldens, in `out` with room; returns how many. */
+static inline size_t text_of(const json_t *value, char *out)
+{
+    const char *text = json_string_value(value);
+    size_t size = json_string_length(value);
+    if (strncmp(text, "hex:", 4) != 0) {
+        memcpy(out, text, size);
+        return size;
+    }
+    for (size_t i = 4; i < size; i += 2) {
+        const char pair[] = {text[i], text[i + 1], 0};
+        out[(i - 4) / 2] = (char)strtol(pair, NULL, 16);
+    }
+    return (size - 4) / 2;
+}
+
 static inline json_t *value_json(const sheaf_tensor *t, int64_t i)
 {
     sheaf_dtype dtype = sheaf_tensor_dtype(t);
-    if (dtype == SHEAF_STRING) {
-        sheaf_bytes b = sheaf_tensor_bytes(t, i);
-        return json_stringn_nocheck(b.data ? b.data : "", b.size);
-    }
+    if (dtype == SHEAF_STRING)
+        return text_json(sheaf_tensor_bytes(t, i));
     if (dtype == SHEAF_FLOAT32 || dtype == SHEAF_FLOAT64)
         return json_real(sheaf_tensor_number(t, i));
     return json_integer(sheaf_tensor_integer(t, i));

@@ -322,6 +322,28 @@ static void test_order_of_stages(void **state)
     rig_log_take();
 }
 
+/* R2.7, S46: which sources are files to share among workers. */
+static void test_readers(void **state)
+{
+    (void)state;
+    const char *path = rig_golden("input/text/one.txt");
+    const sheaf_fixed_records_options one = {.record_bytes = 1};
+    sheaf_dataset *const readers[] = {sheaf_tfrecord(path), sheaf_text_lines(path, NULL),
+                                      sheaf_fixed_records(path, &one)};
+    static const sheaf_open_fn open[] = {sheaf_open_tfrecord, sheaf_open_text_lines,
+                                         sheaf_open_fixed_records};
+    for (size_t i = 0; i < 3; i++) {
+        struct sheaf__split_dataset out = make(sheaf_dataset_batch(readers[i], 2, NULL), 2, 1, 1);
+        assert_int_equal(out.policy, SHEAF_AUTOSHARD_FILE);
+        sheaf__split_free(&out);
+        sheaf_dataset *d = sheaf_dataset_flat_map(sheaf_list_files(path, NULL), open[i],
+                                                  (void *)(uintptr_t)(i == 2 ? &one : NULL));
+        out = make(sheaf_dataset_batch(d, 2, NULL), 2, 1, 1);
+        assert_int_equal(out.policy, SHEAF_AUTOSHARD_FILE);
+        sheaf__split_free(&out);
+    }
+}
+
 /* R2.16: file names are shared unshuffled, each worker shuffles its own. */
 static void test_shuffle_moves_behind_the_shard(void **state)
 {
@@ -541,6 +563,7 @@ int main(void)
         rig_test(test_golden_hint),
         rig_test(test_golden_shard),
         rig_test(test_order_of_stages),
+        rig_test(test_readers),
         rig_test(test_shuffle_moves_behind_the_shard),
         rig_test(test_forced_rules),
         rig_test(test_examples_of_the_text),

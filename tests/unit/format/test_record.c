@@ -150,7 +150,7 @@ static void check_case(const json_t *c, const struct sheaf__record_options *opti
     content_free(&got);
 }
 
-static void goldens(bool lax, bool unmapped, size_t block)
+static void goldens(bool lax, size_t chunk, size_t block)
 {
     json_t *root = golden_json("tfrecord");
     size_t i;
@@ -160,7 +160,7 @@ static void goldens(bool lax, bool unmapped, size_t block)
         struct sheaf__record_options options = {
             .compression = compression_named(json_string_value(json_object_get(c, "compression"))),
             .lax = lax,
-            .unmapped = unmapped};
+            .chunk = chunk};
         check_case(c, &options, block);
     }
     assert_true(i > 80);
@@ -171,22 +171,22 @@ static void goldens(bool lax, bool unmapped, size_t block)
 static void reads_every_golden_strictly(void **state)
 {
     (void)state;
-    goldens(false, false, 1);
-    goldens(false, false, 64);
+    goldens(false, 0, 1);
+    goldens(false, 0, 64);
 }
 
 static void reads_every_golden_in_chunks(void **state)
 {
     (void)state;
-    goldens(false, true, 1);
-    goldens(false, true, 7);
+    goldens(false, 1 << 20, 1);
+    goldens(false, 16, 7);
 }
 
 static void reads_every_golden_laxly_as_tensorflow(void **state)
 {
     (void)state;
-    goldens(true, false, 3);
-    goldens(true, true, 3);
+    goldens(true, 0, 3);
+    goldens(true, 16, 3);
     assert_non_null(strstr(rig_log_take(), "after the last record are ignored"));
     assert_true(sheaf_counter("record.partial") > 0);
 }
@@ -282,7 +282,7 @@ static void truncation_says_what_is_missing(void **state)
 static void reading_is_counted(void **state)
 {
     (void)state;
-    static const struct sheaf__record_options ways[] = {{0}, {.unmapped = true}};
+    static const struct sheaf__record_options ways[] = {{0}, {.chunk = 1 << 20}};
     for (size_t way = 0; way < 2; way++) {
         uint64_t records = sheaf_counter("record.count"), bytes = sheaf_counter("record.bytes");
         struct sheaf__record_source *s;
@@ -362,7 +362,7 @@ static void views_live_as_long_as_their_owner(void **state)
 {
     (void)state;
     static const struct sheaf__record_options ways[] = {
-        {0}, {.unmapped = true}, {.compression = SHEAF_COMPRESSION_GZIP}};
+        {0}, {.chunk = 1 << 20}, {.compression = SHEAF_COMPRESSION_GZIP}};
     for (size_t way = 0; way < 3; way++) {
         const char *path = write_large(ways[way].compression);
         static sheaf_bytes records[LARGE];
@@ -390,7 +390,7 @@ static void positions_can_be_gone_to(void **state)
 {
     (void)state;
     static const struct sheaf__record_options ways[] = {
-        {0}, {.unmapped = true}, {.compression = SHEAF_COMPRESSION_ZLIB}};
+        {0}, {.chunk = 1 << 20}, {.compression = SHEAF_COMPRESSION_ZLIB}};
     for (size_t way = 0; way < 3; way++) {
         const char *path = write_large(ways[way].compression);
         uint64_t offsets[LARGE + 1];

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "help.h"
+
+/* Sources that read files of other kinds than TFRecord: text lines, records of one size. */
+
+/* ---- text lines (R9.34) ---- */
+
+static void test_S216_text_lines_golden(void **state)
+{
+    (void)state;
+    json_t *root = golden_load("files.json"), *c;
+    size_t i;
+    json_array_foreach(json_object_get(root, "text"), i, c)
+    {
+        char name[64];
+        snprintf(name, sizeof(name), "input/%s", text_at(c, "file"));
+        sheaf_dataset *d = sheaf_text_lines(rig_golden(name), NULL);
+        assert_int_equal(sheaf_dataset_cardinality(d), SHEAF_UNKNOWN);
+        assert_int_equal(sheaf_element_spec_at(sheaf_dataset_element_spec(d), 0).dtype,
+                         SHEAF_STRING);
+        assert_json(elements(d), json_object_get(c, "lines"), name);
+        assert_json(elements(d), json_object_get(c, "lines"), name);
+        d = sheaf_dataset_prefetch(d, 3);
+        assert_json(elements(d), json_object_get(c, "lines"), name);
+        sheaf_dataset_free(d);
+    }
+    assert_true(i >= 12);
+    json_decref(root);
+}
+
+/* The names of the case as paths. */
+static size_t paths_of(const json_t *c, const char *paths[8])
+{
+    const json_t *files = json_object_get(c, "files");
+    for (size_t i = 0; i < json_array_size(files); i++) {
+        char name[64];
+        snprintf(name, sizeof(name), "input/text/%s.txt",
+                 json_string_value(json_array_get(files, i)));
+        paths[i] = rig_golden(name);
+    }
+    return json_array_size(files);
+}
+
+static sheaf_dataset *names_of(const char *const *paths, size_t count)
+{
+    sheaf_bytes names[8];
+    sheaf_dataset *d = NULL;
+    for (size_t i = 0; i < count; i++)
+        names[i] = (sheaf_bytes){paths[i], strlen(paths[i])};
+    SHEAF_FRAME
+    d = sheaf_dataset_from_slices(
+        sheaf_element_of(sheaf_tensor_new(SHEAF_STRING, SHEAF_SHAPE((int64_t)count), names)));
+    return d;
+}
+
+/* TensorFlow's num_parallel_reads is an interleave. */
+static void test_several_text_files_golden(void **state)
+{
+    (void)state;
+    json_t *root = golden_load("files.json"), *c;
+    size_t i;
+    json_array_foreach(json_object_get(root, "several_text_files"), i, c)
+    {
+        const char *paths[8];
+        size_t count = paths_of(c, paths);
+        const int reads = (int)number_at(c, "parallel_reads", 0);
+        const sheaf_interleave_options o = {.cycle_length = reads, .parallel = reads};
+        sheaf_dataset *d = reads ? sheaf_dataset_interleave(names_of(paths, count),
+                                                            sheaf_open_text_lines, NULL, &o)
+                                 : sheaf_text_lines_files(paths, count, NULL);
+        if (json_object_get(c, "error"))
+            assert_elements(d, "[\"a\", \"b\", {\"status\": \"NotFound\"}]");
+        else
+            assert_json(elements(d), json_object_get(c, "lines"), "several files");
+        sheaf_dataset_free(d);
+    }
+    assert_true(i >= 5);
+    json_decref(root);
+}
+
+/* ---- records of one size (R9.35) ---- */
+
+static void test_fixed_records_golden(void **state)
+{
+    (void)state;
+    json_t *root = golden_load("files.json"), *c;
+    const char *input = json_string_value(json_object_get(root, "fixed_length_input"));
+    const char *path = rig_path("fixed");
+    sheaf_error err = {0};
+    size_t i;
+    rig_ok(sheaf__file_replace(path, input, strlen(input), &err), &err);
+    json_array_foreach(json_object_get(root, "fixed_length"), i, c)
+    {
+        const sheaf_fixed_records_options o = {.record_bytes = number_at(c, "record_bytes", 0),
+                                               .header_bytes = number_at(c, "header_bytes", 0),
+                                               .footer_bytes = number_at(c, "footer_bytes", 0)};
+        sheaf_dataset *d = sheaf_fixed_records(path, &o);
+        json_t *error = json_object_get(c, "error");
+        /* A header larger than the file is an internal error of TensorFlow's. */
+        if (error)
+            assert_first_fails(d, SHEAF_ERR_INVALID_ARGUMENT, "stage 1 (fixed_records): ");
+        else
+            assert_json(elements(d), json_object_get(c, "records"), "fixed records");
+        if (!error)
+            sheaf_dataset_free(d);
+    }
+    assert_true(i >= 15);
+    json_decref(root);
+}
+
+/* What is wrong with one file does not keep the others from being read. */
+static void test_fixed_records_of_several_files(void **state)
+{
+    (void)state;
+    static const char *const contents[] = {"abcd", "xyz", "", "ef"};
+    const char *paths[4];
+    sheaf_error err = {0};
+    for (int i = 0; i < 4; i++) {
+        char name[8];
+        snprintf(name, sizeof(name), "f%d", i);
+        paths[i] = rig_path(name);
+        rig_ok(sheaf__file_replace(paths[i], contents[i], strlen(contents[i]), &err), &err);
+    }
+    const sheaf_fixed_records_options two = {.record_bytes = 2};
+    assert_gives(sheaf_fixed_records_files(paths, 4, &two),
+                 "[\"ab\", \"cd\", {\"status\": \"InvalidArgument\"}, \"ef\"]");
+    sheaf_iterator *it = NULL;
+    sheaf_element *e;
+    sheaf_dataset *d = sheaf_dataset_flat_map(names_of(paths + 1, 1), sheaf_open_fixed_records,
+                                              (void *)(uintptr_t)&two);
+    it = sheaf_dataset_iterate(d);
+    rig_fails(sheaf_iterator_next(it, &e, &err), &err, SHEAF_ERR_INVALID_ARGUMENT,
+              "3 bytes between a header of 0 and a footer of 0, expected a multiple of 2");
+    assert_string_equal(sheaf__path_name(err.file), "f1");
+    sheaf_iterator_free(it);
+    sheaf_dataset_free(d);
+}
+
+/* ---- what holds for both ---- */
+
+/* T32: empty files among others, and alone. */
+static void test_empty_files(void **state)
+{
+    (void)state;
+    const char *empty = rig_golden("input/text/empty.txt"), *one = rig_golden("input/text/one.txt");
+    const char *paths[] = {empty, one, empty};
+    const sheaf_fixed_records_options two = {.record_bytes = 2};
+    assert_gives(sheaf_text_lines_files(paths, 3, NULL), "[\"a\"]");
+    assert_gives(sheaf_text_lines(empty, NULL), "[]");
+    assert_gives(sheaf_fixed_records_files(paths, 3, &two), "[\"a\\n\"]");
+    assert_gives(sheaf_text_lines_files(NULL, 0, NULL), "[]");
+}
+
+static void test_misuse(void **state)
+{
+    (void)state;
+    const char *path = rig_golden("input/text/one.txt");
+    const sheaf_text_lines_options odd = {.compression = (sheaf_compression)9},
+                                   newer = {.reserved = {0, 1}};
+    const sheaf_fixed_records_options negative = {.record_bytes = 1, .footer_bytes = -2};
+    assert_first_fails(sheaf_text_lines(path, &odd), SHEAF_ERR_INVALID_ARGUMENT,
+                       "stage 1 (text_lines): compression is 9");
+    assert_first_fails(sheaf_text_lines(path, &newer), SHEAF_ERR_INVALID_ARGUMENT,
+                       "stage 1 (text_lines): the options say something");
+    assert_first_fails(sheaf_text_lines(NULL, NULL), SHEAF_ERR_INVALID_ARGUMENT, "is NULL");
+    assert_first_fails(sheaf_fixed_records(path, NULL), SHEAF_ERR_INVALID_ARGUMENT,
+                       "stage 1 (fixed_records): record_bytes is 0, it must be greater than 0");
+    assert_first_fails(sheaf_fixed_records(path, &negative), SHEAF_ERR_INVALID_ARGUMENT,
+                       "footer_bytes is -2, it must not be negative");
+    assert_first_fails(sheaf_open_text_lines(NULL, NULL), SHEAF_ERR_INVALID_ARGUMENT,
+                       "stage 1 (text_lines): the name of a file must be");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        rig_test(test_S216_text_lines_golden),
+        rig_test(test_several_text_files_golden),
+        rig_test(test_fixed_records_golden),
+        rig_test(test_fixed_records_of_several_files),
+        rig_test(test_empty_files),
+        rig_test(test_misuse),
+    };
+    return rig_run(tests);
+}
