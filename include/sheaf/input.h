@@ -34,6 +34,8 @@ typedef struct sheaf_value_context {
     int replica_id_in_sync_group;
     int num_replicas_in_sync;
 } sheaf_value_context;
+/** "tf.distribute.ValueContext(replica id 0,  total replicas in sync: 1)". Text of the frame. */
+SHEAF_API const char *sheaf_value_context_str(const sheaf_value_context *context);
 
 typedef struct sheaf_input_options {
     int per_replica_buffer_size; /**< 0: 1 (R3.37) */
@@ -66,6 +68,8 @@ SHEAF_CHECKED sheaf_status sheaf_distribute_values_from_function(sheaf_strategy 
 SHEAF_API const sheaf_element_spec *sheaf_dist_dataset_element_spec(const sheaf_dist_dataset *d);
 /** Its text: "TensorSpec(…)" or "PerReplicaSpec(TensorSpec(…), …)" (P6.3). Text of the frame. */
 SHEAF_API const char *sheaf_dist_dataset_element_spec_str(const sheaf_dist_dataset *d);
+/** "<DistributedDataset element_spec=…>", and the same of an iterator below. Text of the frame. */
+SHEAF_API const char *sheaf_dist_dataset_str(const sheaf_dist_dataset *d);
 /** Of the dataset before it was split (R3.28). */
 SHEAF_API int64_t sheaf_dist_dataset_cardinality(const sheaf_dist_dataset *d);
 SHEAF_API void sheaf_dist_dataset_free(sheaf_dist_dataset *d);
@@ -74,6 +78,7 @@ SHEAF_API void sheaf_dist_dataset_free(sheaf_dist_dataset *d);
 SHEAF_API sheaf_dist_iterator *sheaf_iterate(sheaf_dist_dataset *d);
 SHEAF_API void sheaf_dist_iterator_free(sheaf_dist_iterator *it);
 SHEAF_API const sheaf_element_spec *sheaf_dist_iterator_element_spec(const sheaf_dist_iterator *it);
+SHEAF_API const char *sheaf_dist_iterator_str(const sheaf_dist_iterator *it);
 
 /** The next element in the innermost frame: bare with one replica, else per replica, empty parts included (R3.5–R3.9).
  *  SHEAF_END when no replica of any worker has data, again and again. Cross-replica context only. */

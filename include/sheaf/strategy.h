@@ -141,6 +141,8 @@ SHEAF_API int sheaf_replica_count(const sheaf_replica *r);
 SHEAF_API sheaf_strategy *sheaf_replica_strategy(const sheaf_replica *r);
 /** Full name of the device it runs on. */
 SHEAF_API const char *sheaf_replica_device(const sheaf_replica *r);
+/** "ReplicaContext(replica id 0, total replicas in sync: 1)". Text of the frame. */
+SHEAF_API const char *sheaf_replica_str(const sheaf_replica *r);
 /** The sum or mean of `t` over all replicas, on each (R4.37); its gradient is the same reduction. Every replica calls it. */
 SHEAF_API sheaf_tensor *sheaf_all_reduce(sheaf_replica *r, sheaf_reduce_op op, sheaf_tensor *t);
 /** The replicas' tensors joined along `axis`, on each (R4.38). */

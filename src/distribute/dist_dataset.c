@@ -204,6 +204,20 @@ const char *sheaf_dist_dataset_element_spec_str(const sheaf_dist_dataset *d)
     return sheaf__frame_str(&out);
 }
 
+const char *sheaf__dist_str(const char *kind, const sheaf_dist_dataset *d)
+{
+    struct sheaf__str out = {0};
+    if (!d)
+        return "None";
+    sheaf__str_printf(&out, "<%s element_spec=%s>", kind, sheaf_dist_dataset_element_spec_str(d));
+    return sheaf__frame_str(&out);
+}
+
+const char *sheaf_dist_dataset_str(const sheaf_dist_dataset *d)
+{
+    return sheaf__dist_str("DistributedDataset", d);
+}
+
 int64_t sheaf_dist_dataset_cardinality(const sheaf_dist_dataset *d)
 {
     return d ? d->cardinality : SHEAF_UNKNOWN;
@@ -238,5 +252,16 @@ const char *sheaf_input_context_str(const sheaf_input_context *context)
         return "None";
     sheaf__str_printf(&out, "tf.distribute.InputContext(input pipeline id %d, total: %d)",
                       context->input_pipeline_id, context->num_input_pipelines);
+    return sheaf__frame_str(&out);
+}
+
+const char *sheaf_value_context_str(const sheaf_value_context *context)
+{
+    struct sheaf__str out = {0};
+    if (!context)
+        return "None";
+    sheaf__str_printf(&out,
+                      "tf.distribute.ValueContext(replica id %d,  total replicas in sync: %d)",
+                      context->replica_id_in_sync_group, context->num_replicas_in_sync);
     return sheaf__frame_str(&out);
 }

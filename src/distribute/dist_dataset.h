@@ -19,4 +19,7 @@ struct sheaf_dist_dataset {
     sheaf_error latched;
 };
 
+/* "<kind element_spec=…>", text of the frame. */
+const char *sheaf__dist_str(const char *kind, const sheaf_dist_dataset *d);
+
 #endif

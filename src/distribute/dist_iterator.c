@@ -67,6 +67,11 @@ const sheaf_element_spec *sheaf_dist_iterator_element_spec(const sheaf_dist_iter
     return it ? sheaf_dist_dataset_element_spec(it->dataset) : NULL;
 }
 
+const char *sheaf_dist_iterator_str(const sheaf_dist_iterator *it)
+{
+    return sheaf__dist_str("DistributedIterator", it ? it->dataset : NULL);
+}
+
 /* Pulls one part for each replica, in order, until the data ends. */
 static sheaf_status pull(sheaf_dist_iterator *it, struct parts *p, sheaf_error *err)
 {

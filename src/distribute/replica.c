@@ -6,6 +6,7 @@
 #include "base/context.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "distribute/sync.h"
 #include "distribute/values.h"
 #include "ops/plan.h"
@@ -305,6 +306,14 @@ const char *sheaf_replica_device(const sheaf_replica *r)
         sheaf_strategy_worker_device(sheaf_replica_strategy(r), or_default(r)->local);
     struct sheaf__device *current = device ? NULL : sheaf__device_current(NULL);
     return current ? sheaf__device_full_name(current) : device;
+}
+
+const char *sheaf_replica_str(const sheaf_replica *r)
+{
+    struct sheaf__str out = {0};
+    sheaf__str_printf(&out, "ReplicaContext(replica id %d, total replicas in sync: %d)",
+                      sheaf_replica_id(r), sheaf_replica_count(r));
+    return sheaf__frame_str(&out);
 }
 
 sheaf_status sheaf__replica_check(sheaf_replica *r, const char *what, sheaf_error *err)
