@@ -76,6 +76,7 @@ def case_T10_port_in_use(t):
             address = cluster.addresses[job][0]
             host, port = address.split(":")
             with socket.socket() as s:
+                s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # beside the cluster's own hold
                 s.bind((host, int(port)))
                 s.listen()
                 task = cluster.start(job, 0, *t.digits_argv())

@@ -111,20 +111,20 @@ class Task:
 
 
 class Cluster:
-    """Addresses of a cluster on this machine."""
+    """Addresses of a cluster on this machine. Its ports are held as long as it lives: the system gives them to nobody who
+    asks for any port, while tasks may listen there."""
 
     def __init__(self, test, host="127.0.0.1", **jobs):
         self.test = test
-        held, self.addresses = [], {}
+        self.held, self.addresses = [], {}
         for job, count in jobs.items():
             self.addresses[job] = []
             for _ in range(count):
                 s = socket.socket()
+                s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 s.bind((host, 0))
-                held.append(s)
+                self.held.append(s)
                 self.addresses[job].append(f"{host}:{s.getsockname()[1]}")
-        for s in held:
-            s.close()
 
     def config(self, job, index):
         cluster = {j: a for j, a in self.addresses.items() if j != "evaluator"}

@@ -62,6 +62,22 @@ def case_ps(t):
     check(len(shards) == 3, "each ps wrote a shard, the chief the rest", sorted(os.listdir(t.out)))
 
 
+def has_kernels(task):
+    with open(f"/proc/{task.pid}/maps", encoding="utf-8") as f:
+        return "libdnnl" in f.read()
+
+
+def case_S3_no_kernels_in_a_ps(t):
+    """A parameter server trains without the library of kernels, which a worker loads."""
+    cluster = t.cluster(worker=1, ps=1)
+    tasks = cluster.start_all(*t.digits_argv("--epochs", "20"))
+    tasks["worker:0"].says("epoch 2 ")
+    check(has_kernels(tasks["worker:0"]), "the worker has no kernels", tasks["worker:0"].show())
+    check(not has_kernels(tasks["ps:0"]), "the ps has loaded kernels")
+    summary(tasks["worker:0"])
+    check(tasks["ps:0"].ends(10) == 0, "failed", tasks["ps:0"].show())
+
+
 def case_chief(t):
     summary(t.launch("--chief 1 --worker 1 --ps 1"))
 

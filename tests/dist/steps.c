@@ -5,11 +5,12 @@
  *     steps [--before SECONDS] [--pause SECONDS] [--steps N] [--strategy NAME] [--elements N]
  *
  * waits before it makes the variable, pauses inside its first step. Says "cores N", "connected", "made", "paused" and
- * "step N" as it gets there, and at the end "total N", what all workers together counted. --elements makes a second variable of that
- * size, which every step changes. */
+ * "step N" as it gets there, and at the end "total N", what all workers together counted. --elements makes a second variable
+ * of that size, which every step changes. A ps says "serving". SIGTERM asks the library to stop. */
 
 #include <getopt.h>
 #include <sheaf/sheaf.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -91,6 +92,12 @@ static sheaf_status train(sheaf_strategy *s, struct model *m, int64_t elements, 
     return err->status;
 }
 
+static void on_terminate(int number)
+{
+    (void)number;
+    sheaf_stop();
+}
+
 int main(int argc, char **argv)
 {
     static const struct option options[] = {{"before", 1, NULL, 'b'},   {"pause", 1, NULL, 'p'},
@@ -125,14 +132,16 @@ int main(int argc, char **argv)
             return 2;
         }
     }
+    signal(SIGTERM, on_terminate);
     sheaf_device cpu;
     if (sheaf_devices_get(0, &cpu) >= 0)
         say("cores", cpu.threads);
     if (sheaf_cluster_resolve(NULL, &cluster, &err) < 0)
         return sheaf_error_exit(&err);
-    if (sheaf_cluster_is(cluster, "ps"))
+    if (sheaf_cluster_is(cluster, "ps")) {
+        say("serving", -1);
         (void)!sheaf_server_run(cluster, NULL, &err);
-    else if (sheaf_strategy_new(name, cluster, NULL, &s, &err) >= 0) {
+    } else if (sheaf_strategy_new(name, cluster, NULL, &s, &err) >= 0) {
         say("connected", -1);
         rest(before);
         train(s, &m, elements, steps, &err);
