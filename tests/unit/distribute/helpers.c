@@ -134,7 +134,7 @@ void run_cluster(struct jobs jobs, sheaf_status (*fn)(struct rig_task *task), vo
 {
     sheaf_error err = {0};
     struct cluster *c = calloc(1, sizeof(*c));
-    const int count = jobs.chief + jobs.worker + jobs.ps;
+    const int count = jobs.chief + jobs.worker + (jobs.ps_absent ? 0 : jobs.ps);
     assert_non_null(c);
     *c = (struct cluster){.jobs = jobs, .fn = fn, .user = user};
     for (int i = 0; i < count; i++)

@@ -26,9 +26,10 @@ void assert_floats_at(const sheaf_tensor *t, const float *expected, size_t count
                       int line);
 
 /* Runs `fn` in every task of a cluster of jobs, in one process: TF_CONFIG is set in each task's environment, and a hub
- * stands for the network. Tasks of job "ps" serve. `user` is task->user. */
+ * stands for the network. Tasks of job "ps" serve, unless the cluster only names them. `user` is task->user. */
 struct jobs {
     int chief, worker, ps;
+    bool ps_absent;
 };
 void run_cluster(struct jobs jobs, sheaf_status (*fn)(struct rig_task *task), void *user,
                  double seconds);

@@ -6,6 +6,7 @@
 #include "training.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -103,9 +104,13 @@ static sheaf_status look_around(struct rig_task *task)
 static void test_S70_workers(void **state)
 {
     (void)state;
-    float shared[2] = {0};
-    run_cluster((struct jobs){.worker = 2}, look_around, shared, 60);
-    assert_true(shared[0] == 7 && shared[1] == 7);
+    /* S20: a ps of the cluster, which nobody starts, is of no account */
+    static const struct jobs jobs[] = {{.worker = 2}, {.worker = 2, .ps = 1, .ps_absent = true}};
+    for (int i = 0; i < 2; i++) {
+        float shared[2] = {0};
+        run_cluster(jobs[i], look_around, shared, 60);
+        assert_true(shared[0] == 7 && shared[1] == 7);
+    }
 }
 
 /* Parameter servers. */
@@ -142,33 +147,102 @@ static void test_one_worker_is_serial(void **state)
     assert_memory_equal(&job.results[0], &one, sizeof(one));
 }
 
-/* S7: workers train at once and the job ends by itself */
-static void test_S7_two_workers(void **state)
+/* Fits w to 1, -2, 3, -4. */
+struct fit {
+    sheaf_variable *w;
+    sheaf_optimizer *sgd;
+};
+
+static sheaf_tensor *fit_miss(const struct fit *f)
+{
+    const float target[] = {1, -2, 3, -4};
+    return sheaf_sub(sheaf_value(f->w), sheaf_tensor_new(SHEAF_FLOAT32, SHEAF_SHAPE(4), target));
+}
+
+static sheaf_status fit_step(sheaf_replica *r, const sheaf_element *in, sheaf_element *out,
+                             void *user)
+{
+    const struct fit *f = user;
+    (void)r;
+    (void)in;
+    (void)out;
+    sheaf_tape *tape = sheaf_tape_start();
+    return sheaf_optimizer_minimize(f->sgd, tape, sheaf_sum(sheaf_square(fit_miss(f))));
+}
+
+static sheaf_status fit_worker(struct rig_task *task)
+{
+    struct fit f = {0};
+    sheaf_strategy *s = NULL;
+    sheaf_status status = sheaf_strategy_new("ps", NULL, NULL, &s, &task->err);
+    if (status < 0)
+        return status;
+    SHEAF_SCOPE(s)
+    {
+        f.w = sheaf_variable_new("w", sheaf_zeros(SHEAF_FLOAT32, SHEAF_SHAPE(4)), NULL);
+    }
+    f.sgd = sheaf_sgd(&(sheaf_optimizer_options){.learning_rate = 0.05});
+    for (int i = 0; i < 100 && status >= 0; i++)
+        status = sheaf_run(s, fit_step, &f, NULL, NULL, &task->err);
+    if (status >= 0)
+        status = sheaf_strategy_join(s, 0, &task->err);
+    if (status >= 0 && task->index == 0) {
+        const double miss = sheaf_tensor_number(sheaf_sum(sheaf_square(fit_miss(&f))), 0);
+        if (!(miss < 1e-6)) /* 30 at first */
+            status = sheaf_error_set(&task->err, SHEAF_ERR_INTERNAL, "misses by %g", miss);
+    }
+    sheaf_optimizer_free(f.sgd);
+    sheaf_variable_free(f.w);
+    sheaf_strategy_free(s);
+    return status;
+}
+
+/* S7: workers train at once, to convergence, and the job ends by itself */
+static void test_S7_three_workers(void **state)
 {
     (void)state;
-    struct ps_job job = {0};
-    run_cluster((struct jobs){.worker = 2, .ps = 2}, train_ps, &job, 60);
-    for (int w = 0; w < 2; w++)
-        assert_true(isfinite(job.results[w].losses[TRAINING_STEPS - 1]));
+    run_cluster((struct jobs){.worker = 3, .ps = 2}, fit_worker, NULL, 60);
 }
 
 struct counted {
     sheaf_variable *w, *step;
+    _Atomic int calls;
 };
 
 static sheaf_status count_step(sheaf_replica *r, const sheaf_element *in, sheaf_element *out,
                                void *user)
 {
-    const struct counted *c = user;
+    struct counted *c = user;
     (void)in;
+    atomic_fetch_add(&c->calls, 1);
     sheaf_element_put(out, "", sheaf_value(c->w));
     sheaf_status status = sheaf_assign_add(c->w, sheaf_float((float)sheaf_replica_id(r) + 1), NULL);
     return status < 0 ? status : sheaf_assign_add(c->step, sheaf_long(1), NULL);
 }
 
-enum { COUNTED_STEPS = 5 };
+enum { COUNTED_STEPS = 5, COUNTED_REPLICAS = 3 };
 
-/* S3, S4, S5, S9, S11: where variables are, one update a step, the first replica's count */
+/* S13: a device scope is for operations; a variable made in it is on a ps all the same */
+static sheaf_status make_on_device(struct rig_task *task, sheaf_strategy *s)
+{
+    char device[64];
+    sheaf_variable *v = NULL;
+    const char *of_operation = NULL;
+    snprintf(device, sizeof(device), "/job:worker/replica:0/task:%d/device:CPU:1", task->index);
+    SHEAF_SCOPE(s)
+    SHEAF_DEVICE("CPU:1")
+    {
+        v = sheaf_variable_new("v", sheaf_float(1), NULL);
+        of_operation = sheaf_tensor_device(sheaf_add(sheaf_float(1), sheaf_float(2)));
+    }
+    RIG_CHECK(task, of_operation && strcmp(of_operation, device) == 0);
+    RIG_CHECK(task, strncmp(sheaf_variable_device(v), "/job:ps/", 8) == 0);
+    sheaf_variable_free(v);
+    return SHEAF_OK;
+}
+
+/* S3, S4, S5, S11, S92, S117: where variables are, one copy of each, one version for the replicas of a step, the first
+ * replica's count */
 static sheaf_status count_worker(struct rig_task *task)
 {
     struct ps_job *job = task->user;
@@ -177,11 +251,12 @@ static sheaf_status count_worker(struct rig_task *task)
                                           .not_trainable = true};
     struct counted c = {0};
     sheaf_strategy *s = NULL;
-    sheaf_status status = sheaf_devices_configure(2, &task->err);
+    sheaf_status status = sheaf_devices_configure(COUNTED_REPLICAS, &task->err);
     if (status >= 0)
         status = sheaf_strategy_new("ps", NULL, NULL, &s, &task->err);
     if (status < 0)
         return status;
+    RIG_CHECK(task, sheaf_strategy_num_replicas(s) == COUNTED_REPLICAS);
     SHEAF_SCOPE(s)
     {
         c.w = sheaf_variable_new("w", sheaf_float(0), &sum);
@@ -189,20 +264,23 @@ static sheaf_status count_worker(struct rig_task *task)
     }
     snprintf(job->placement[task->index], sizeof(job->placement[0]), "%s %s",
              sheaf_variable_device(c.w), sheaf_variable_device(c.step));
+    RIG_CHECK(task, sheaf_variable_copies(c.w) == 1 && sheaf_variable_copies(c.step) == 1);
+    status = make_on_device(task, s);
     for (int i = 0; i < COUNTED_STEPS && status >= 0; i++)
         SHEAF_FRAME
         {
             sheaf_values *out;
             status = sheaf_run(s, count_step, &c, NULL, &out, &task->err);
-            /* both replicas saw one version */
-            if (status >= 0)
+            for (int r = 1; r < COUNTED_REPLICAS && status >= 0; r++)
                 RIG_CHECK(task, sheaf_tensor_number(sheaf_values_get(out, 0, NULL), 0) ==
-                                    sheaf_tensor_number(sheaf_values_get(out, 1, NULL), 0));
+                                    sheaf_tensor_number(sheaf_values_get(out, r, NULL), 0));
         }
+    RIG_CHECK(task, status < 0 || c.calls == COUNTED_STEPS * COUNTED_REPLICAS);
     if (status >= 0)
         status = sheaf_strategy_join(s, 0, &task->err);
     if (status >= 0 && task->index == 0) {
-        RIG_CHECK(task, sheaf_tensor_number(sheaf_value(c.w), 0) == 3 * COUNTED_STEPS * 3);
+        RIG_CHECK(task,
+                  sheaf_tensor_number(sheaf_value(c.w), 0) == 3 * COUNTED_STEPS * (1 + 2 + 3));
         RIG_CHECK(task, sheaf_tensor_integer(sheaf_value(c.step), 0) == 3 * COUNTED_STEPS);
     }
     sheaf_variable_free(c.w);
@@ -218,6 +296,92 @@ static void test_S11_counts(void **state)
     run_cluster((struct jobs){.worker = 3, .ps = 2}, count_worker, &job, 60);
     for (int w = 0; w < 3; w++)
         assert_string_equal(job.placement[w], "/job:ps/task:0 /job:ps/task:1");
+}
+
+/* S9: within a worker the replicas make one update together. */
+
+enum { UPDATES = 4 };
+
+struct together {
+    sheaf_variable *w;
+    sheaf_optimizer *adagrad;
+};
+
+/* Replica r's gradient is (r + 1) times that of the first; all are sums of powers of two, so that sums are exact. */
+static sheaf_status update_together(sheaf_replica *r, const sheaf_element *in, sheaf_element *out,
+                                    void *user)
+{
+    const struct together *t = user;
+    (void)in;
+    sheaf_tensor *g = sheaf_tensor_new(SHEAF_FLOAT32, SHEAF_SHAPE(3), (float[]){0.5f, -1, 0.125f});
+    sheaf_tensor *mine = sheaf_scale(g, sheaf_replica_id(r) + 1, 0);
+    sheaf_error err = {0};
+    sheaf_element_put(out, "", sheaf_value(t->w));
+    return sheaf_optimizer_apply(t->adagrad, &t->w, &mine, 1, &err);
+}
+
+/* Runs the steps on the strategy; values[k] is the variable before step k, values[UPDATES] at the end. */
+static sheaf_status updates_of(sheaf_strategy *s, float values[UPDATES + 1][3], sheaf_error *err)
+{
+    struct together t = {0};
+    SHEAF_SCOPE(s)
+    {
+        t.w = sheaf_variable_new("w", sheaf_ones(SHEAF_FLOAT32, SHEAF_SHAPE(3)), NULL);
+    }
+    t.adagrad = sheaf_adagrad(&(sheaf_optimizer_options){.learning_rate = 0.1});
+    sheaf_status status = SHEAF_OK;
+    for (int k = 0; k <= UPDATES && status >= 0; k++)
+        SHEAF_FRAME
+        {
+            sheaf_values *out = NULL;
+            if (k == UPDATES)
+                memcpy(values[k], sheaf_tensor_data(sheaf_value(t.w)), sizeof(values[k]));
+            else if ((status = sheaf_run(s, update_together, &t, NULL, &out, err)) >= 0)
+                memcpy(values[k], sheaf_tensor_data(sheaf_values_get(out, 0, NULL)),
+                       sizeof(values[k]));
+        }
+    sheaf_optimizer_free(t.adagrad);
+    sheaf_variable_free(t.w);
+    return status;
+}
+
+static sheaf_status updates_on_ps(struct rig_task *task)
+{
+    sheaf_strategy *s = NULL;
+    sheaf_status status = sheaf_devices_configure(4, &task->err);
+    if (status >= 0)
+        status = sheaf_strategy_new("ps", NULL, NULL, &s, &task->err);
+    if (status >= 0)
+        status = updates_of(s, task->user, &task->err);
+    if (status >= 0)
+        status = sheaf_strategy_join(s, 0, &task->err);
+    sheaf_strategy_free(s);
+    return status;
+}
+
+/* What a single device does with the gradients' sum. Adagrad's sum of squares tells one update by the sum, (10 g)^2, from
+ * four updates, 30 g^2. */
+static void updates_by_hand(float values[UPDATES + 1][3])
+{
+    const float g[] = {5, -10, 1.25f};
+    for (int i = 0; i < 3; i++) {
+        float w = 1, h = 0.1f;
+        for (int k = 0; k <= UPDATES; k++) {
+            values[k][i] = w;
+            h += g[i] * g[i];
+            w -= g[i] * 0.1f / sqrtf(h + 1e-7f);
+        }
+    }
+}
+
+static void test_S9_one_update_a_step(void **state)
+{
+    (void)state;
+    float on_ps[UPDATES + 1][3] = {{0}}, expected[UPDATES + 1][3];
+    run_cluster((struct jobs){.worker = 1, .ps = 1}, updates_on_ps, on_ps, 60);
+    updates_by_hand(expected);
+    for (int k = 0; k <= UPDATES; k++)
+        assert_memory_equal(on_ps[k], expected[k], sizeof(on_ps[k]));
 }
 
 /* Workers that build other variables are told the first difference */
@@ -259,8 +423,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         rig_test(test_multiworker_losses),   rig_test(test_S70_workers),
-        rig_test(test_one_worker_is_serial), rig_test(test_S7_two_workers),
+        rig_test(test_one_worker_is_serial), rig_test(test_S7_three_workers),
         rig_test(test_S11_counts),           rig_test(test_S5_other_variables),
+        rig_test(test_S9_one_update_a_step),
     };
     return rig_run(tests);
 }
