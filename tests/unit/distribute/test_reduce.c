@@ -34,6 +34,42 @@ static void test_T4_2_sum_and_mean(void **state)
     sheaf_strategy_free(s);
 }
 
+/* S80: several axes, in any order, counted from either end */
+static void test_S80_axes(void **state)
+{
+    (void)state;
+    static const struct {
+        int axes[2];
+        size_t count;
+        float sums[3];
+        size_t sizes;
+    } cases[] = {
+        {{0}, 1, {30, 34, 38}, 3}, {{-2}, 1, {30, 34, 38}, 3}, {{1}, 1, {42, 60}, 2},
+        {{-1}, 1, {42, 60}, 2},    {{0, 1}, 2, {102}, 1},      {{-1, 0}, 2, {102}, 1},
+        {{1, -2}, 2, {102}, 1},
+    };
+    sheaf_error err = {0};
+    sheaf_element *out = NULL, *parts[2];
+    sheaf_strategy *s = mirrored(2);
+    for (int r = 0; r < 2; r++) { /* 0..5 and 12..17 as (2, 3) */
+        sheaf_tensor *t = sheaf_cast(sheaf_range(12 * r, 12 * r + 6, 1), SHEAF_FLOAT32);
+        parts[r] = sheaf_element_of(sheaf_reshape(t, SHEAF_SHAPE(2, 3)));
+    }
+    sheaf_values *v = sheaf_values_per_replica(parts, 2);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        rig_ok(sheaf_reduce(s, SHEAF_REDUCE_SUM, v, cases[i].axes, cases[i].count, &out, &err),
+               &err);
+        assert_floats_at(only(out), cases[i].sums, cases[i].sizes, __FILE__, __LINE__);
+    }
+    rig_ok(sheaf_reduce(s, SHEAF_REDUCE_MEAN, v, cases[4].axes, 2, &out, &err), &err);
+    assert_floats(only(out), 8.5);
+    assert_int_equal(sheaf_reduce(s, SHEAF_REDUCE_SUM, v, (int[]){2}, 1, &out, &err),
+                     SHEAF_ERR_INVALID_ARGUMENT);
+    assert_int_equal(sheaf_reduce(s, SHEAF_REDUCE_SUM, v, (int[]){0, -2}, 2, &out, &err),
+                     SHEAF_ERR_INVALID_ARGUMENT);
+    sheaf_strategy_free(s);
+}
+
 /* S76, S77, T4.1 */
 static void test_T4_1_partial_batches(void **state)
 {
@@ -173,6 +209,7 @@ int main(void)
         rig_test(test_T4_3_empty_parts),  rig_test(test_S79_dtypes),
         rig_test(test_S79_unknown_op),    rig_test(test_T4_5_plain_values),
         rig_test(test_T4_6_gather),       rig_test(test_R4_19_in_a_replica),
+        rig_test(test_S80_axes),
     };
     return rig_run(tests);
 }

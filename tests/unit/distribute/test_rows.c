@@ -26,6 +26,36 @@ static sheaf_status my_number(const sheaf_value_context *context, sheaf_element 
     return sheaf_element_put(out, "", sheaf_int(context->replica_id_in_sync_group));
 }
 
+static sheaf_dataset *batches_of_two(const sheaf_input_context *context, void *user)
+{
+    (void)context;
+    (void)user;
+    return sheaf_dataset_batch(sheaf_dataset_range(0, 4, 1), 2, NULL);
+}
+
+/* S1: a compiled step over what a dataset function makes. */
+static sheaf_status use_function_and_step(sheaf_strategy *s, sheaf_variable *seen, sheaf_error *err)
+{
+    sheaf_step *step = sheaf_step_new(add_rows, seen, NULL);
+    sheaf_dist_dataset *data =
+        sheaf_distribute_datasets_from_function(s, batches_of_two, NULL, NULL);
+    sheaf_dist_iterator *it = sheaf_iterate(data);
+    sheaf_values *batch = NULL, *sums = NULL;
+    sheaf_status status = sheaf_next(it, &batch, err);
+    if (status >= 0)
+        status = sheaf_run_step(s, step, batch, &sums, err);
+    if (status >= 0) {
+        assert_int_equal(sheaf_step_traces(step), 1);
+        assert_floats(sheaf_values_get(sums, 0, NULL), 1);
+        assert_string_equal(sheaf_local_results_tf_print(sums),
+                            sheaf_strategy_local_replicas(s) == 1 ? "(1,)" : "(1, 5)");
+    }
+    sheaf_dist_iterator_free(it);
+    sheaf_dist_dataset_free(data);
+    sheaf_step_free(step);
+    return status;
+}
+
 /* Every generic call of a strategy, on whatever class it is. */
 static sheaf_status use(sheaf_strategy *s, sheaf_error *err)
 {
@@ -60,6 +90,8 @@ static sheaf_status use(sheaf_strategy *s, sheaf_error *err)
     if (err->status >= 0 &&
         sheaf_distribute_values_from_function(s, my_number, NULL, &numbers, err) >= 0)
         assert_int_equal(sheaf_values_count(numbers), sheaf_strategy_local_replicas(s));
+    if (err->status >= 0)
+        (void)use_function_and_step(s, seen, err);
     sheaf_dist_iterator_free(it);
     sheaf_dist_dataset_free(data);
     sheaf_variable_free(seen);
@@ -89,6 +121,45 @@ static void test_S1_S16_generic_calls(void **state)
     sheaf_strategy *s = mirrored(2);
     rig_ok(use(s, &err), &err);
     sheaf_strategy_free(s);
+}
+
+/* S2: a strategy takes the cluster it is given; without one, that of TF_CONFIG, which comes to the same */
+static sheaf_status take_clusters(struct rig_task *task)
+{
+    static const char json[] = "{\"cluster\": {\"worker\": [\"127.0.0.1:30001\"]}, "
+                               "\"task\": {\"type\": \"worker\", \"index\": 0}}";
+    sheaf_cluster *given = NULL, *resolved = NULL;
+    sheaf_strategy *s = NULL;
+    sheaf_status status =
+        sheaf_cluster_resolve(&(sheaf_cluster_options){.json = json}, &given, &task->err);
+    if (status >= 0)
+        status = sheaf_strategy_new("multiworker", given, NULL, &s, &task->err);
+    if (status >= 0) {
+        RIG_CHECK(task, sheaf_strategy_cluster(s) == given);
+        RIG_CHECK(task, sheaf_strategy_num_replicas(s) == 1);
+        sheaf_strategy_free(s);
+        status = sheaf_cluster_resolve(NULL, &resolved, &task->err);
+    }
+    for (int i = 0; i < 2 && status >= 0; i++) {
+        status = sheaf_strategy_new("multiworker", i ? resolved : NULL, NULL, &s, &task->err);
+        if (status < 0)
+            break;
+        const sheaf_cluster *c = sheaf_strategy_cluster(s);
+        RIG_CHECK(task, sheaf_strategy_num_replicas(s) == 2);
+        RIG_CHECK(task, strcmp(sheaf_cluster_address(c, "worker", 1),
+                               sheaf_cluster_address(resolved, "worker", 1)) == 0);
+        status = sheaf_strategy_join(s, 0, &task->err);
+        sheaf_strategy_free(s);
+    }
+    sheaf_cluster_free(given);
+    sheaf_cluster_free(resolved);
+    return status;
+}
+
+static void test_S2_clusters(void **state)
+{
+    (void)state;
+    run_cluster((struct jobs){.worker = 2}, take_clusters, NULL, 60);
 }
 
 /* S103: a compiled step is the same, made inside the scope or outside */
@@ -339,15 +410,11 @@ static void test_S102_input_made_anywhere(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        rig_test(test_S1_S16_generic_calls),
-        rig_test(test_S103_step_made_anywhere),
-        rig_test(test_S218_operations),
-        rig_test(test_S219_strategies_by_name),
-        rig_test(test_S42_no_stages),
-        rig_test(test_S84_arguments),
-        rig_test(test_S93_devices_of_workers),
-        rig_test(test_S94_scope_runs_once),
-        rig_test(test_S102_input_made_anywhere),
+        rig_test(test_S1_S16_generic_calls),    rig_test(test_S2_clusters),
+        rig_test(test_S103_step_made_anywhere), rig_test(test_S218_operations),
+        rig_test(test_S219_strategies_by_name), rig_test(test_S42_no_stages),
+        rig_test(test_S84_arguments),           rig_test(test_S93_devices_of_workers),
+        rig_test(test_S94_scope_runs_once),     rig_test(test_S102_input_made_anywhere),
     };
     return rig_run(tests);
 }

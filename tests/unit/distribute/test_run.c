@@ -72,21 +72,34 @@ static sheaf_status echo(sheaf_replica *r, const sheaf_element *in, sheaf_elemen
     return SHEAF_OK;
 }
 
-/* S44, S82: each replica gets its own component, the very tensors; plain values go to all */
+/* S44, S82: each replica gets its own component, the very tensors, under every name and nested ones too; what is not
+ * distributed goes to all as it is */
 static void test_S82_components(void **state)
 {
     (void)state;
+    static const char *const names[] = {"x", "user.age", "user.height"};
     sheaf_error err = {0};
-    const float data[] = {1, 2, 3};
-    static const int counts[] = {2, 1};
     sheaf_values *out;
     sheaf_strategy *s = mirrored(2);
-    sheaf_values *in = floats(data, counts, 2);
-    rig_ok(sheaf_run(s, echo, NULL, in, &out, &err), &err);
-    for (int r = 0; r < 2; r++)
-        assert_ptr_equal(sheaf_tensor_data(sheaf_values_get(out, r, NULL)),
-                         sheaf_tensor_data(sheaf_values_get(in, r, NULL)));
-    rig_ok(sheaf_run(s, echo, NULL, sheaf_values_tensor(sheaf_float(7)), &out, &err), &err);
+    sheaf_tensor *own[2][3], *shared = sheaf_float(7);
+    sheaf_element *parts[2];
+    for (int r = 0; r < 2; r++) {
+        parts[r] = sheaf_element_new();
+        for (int k = 0; k < 3; k++) {
+            own[r][k] = sheaf_range(r, r + k + 1, 1);
+            sheaf_element_put(parts[r], names[k], own[r][k]);
+        }
+        sheaf_element_put(parts[r], "rate", shared);
+    }
+    rig_ok(sheaf_run(s, echo, NULL, sheaf_values_per_replica(parts, 2), &out, &err), &err);
+    for (int r = 0; r < 2; r++) {
+        for (int k = 0; k < 3; k++)
+            assert_ptr_equal(sheaf_tensor_data(sheaf_values_get(out, r, names[k])),
+                             sheaf_tensor_data(own[r][k]));
+        assert_ptr_equal(sheaf_tensor_data(sheaf_values_get(out, r, "rate")),
+                         sheaf_tensor_data(shared));
+    }
+    rig_ok(sheaf_run(s, echo, NULL, sheaf_values_tensor(shared), &out, &err), &err);
     assert_false(sheaf_values_is_per_replica(out)); /* R4.17: the same object on all */
     sheaf_strategy_free(s);
 }
@@ -409,16 +422,39 @@ static void test_S87_run_options(void **state)
     sheaf_strategy_free(s);
 }
 
-/* S12, R4.3: the default strategy runs the function in replica 0 */
-static void test_S12_default_strategy(void **state)
+/* S12, R4.3: a step gives the same with no strategy, one device, one replica and four; what belongs into a step is
+ * refused outside of one */
+static void test_S12_any_number_of_devices(void **state)
 {
     (void)state;
+    static const char *const names[] = {"default", "one", "mirrored", "mirrored"};
+    static const char *const devices[][5] = {
+        {NULL}, {"CPU:0"}, {"CPU:0"}, {"CPU:0", "CPU:1", "CPU:2", "CPU:3"}};
     sheaf_error err = {0};
     sheaf_values *out;
-    sheaf_strategy *s = strategy("default");
-    rig_ok(sheaf_run(s, twice, NULL, sheaf_values_tensor(sheaf_float(3)), &out, &err), &err);
-    assert_floats(sheaf_values_get(out, 0, NULL), 6);
-    sheaf_strategy_free(s);
+    rig_ok(sheaf_devices_configure(4, &err), &err);
+    for (int i = 0; i < 4; i++) {
+        _Atomic int calls = 0;
+        sheaf_strategy *s = NULL;
+        const sheaf_strategy_options options = {.devices = devices[i]};
+        rig_ok(sheaf_strategy_new(names[i], NULL, i ? &options : NULL, &s, &err), &err);
+        rig_ok(sheaf_run(s, twice, &calls, sheaf_values_tensor(sheaf_float(3)), &out, &err), &err);
+        assert_int_equal(calls, i == 3 ? 4 : 1);
+        for (int r = 0; r < calls; r++)
+            assert_floats(sheaf_values_get(out, r, NULL), 6);
+        if (i > 0) {
+            SHEAF_SCOPE(s)
+            SHEAF_FRAME
+            {
+                sheaf_tensor *t =
+                    sheaf_all_reduce(sheaf_replica_context(), SHEAF_REDUCE_SUM, sheaf_float(1));
+                rig_fails(sheaf_tensor_status(t, &err), &err, SHEAF_ERR_FAILED_PRECONDITION,
+                          "outside a replica step");
+            }
+            err = (sheaf_error){0};
+        }
+        sheaf_strategy_free(s);
+    }
 }
 
 int main(void)
@@ -437,7 +473,7 @@ int main(void)
         rig_test(test_R4_16_errors),
         rig_test(test_R4_11_misuse),
         rig_test(test_S30_compiled_step),
-        rig_test(test_S12_default_strategy),
+        rig_test(test_S12_any_number_of_devices),
         rig_test(test_S87_run_options),
     };
     return rig_run(tests);

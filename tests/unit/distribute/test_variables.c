@@ -4,6 +4,9 @@
 
 #include "helpers.h"
 
+#include "base/clock.h"
+#include "base/thread.h"
+
 #include <string.h>
 
 static sheaf_variable *variable(sheaf_strategy *s, sheaf_tensor *initial,
@@ -106,7 +109,16 @@ static void test_S92_copies(void **state)
     sheaf_strategy_free(s);
 }
 
-/* S98, R5.11: written outside the scope, every copy changes; and S97: a variable made outside is plain */
+static sheaf_status read_step(sheaf_replica *r, const sheaf_element *in, sheaf_element *out,
+                              void *user)
+{
+    (void)r;
+    (void)in;
+    return sheaf_element_put(out, "", sheaf_value(user));
+}
+
+/* S98, R5.11: written outside the scope, every copy changes; and S97: a variable made outside is plain, and reading it in
+ * a step is counted */
 static void test_S98_outside_the_scope(void **state)
 {
     (void)state;
@@ -119,10 +131,13 @@ static void test_S98_outside_the_scope(void **state)
     sheaf_variable *plain = sheaf_variable_new("p", sheaf_float(1), NULL);
     assert_int_equal(sheaf_variable_copies(plain), 1);
     struct add a = {plain, false};
-    const uint64_t before = sheaf_counter("variable.read.unscoped");
+    assert_int_equal(sheaf_counter("variable.read.unscoped"), 0);
     rig_ok(sheaf_run(s, add_step, &a, NULL, NULL, &err), &err);
     assert_true(sheaf_tensor_number(sheaf_value(plain), 0) == 4);
-    (void)before;
+    rig_ok(sheaf_run(s, read_step, plain, NULL, NULL, &err), &err);
+    rig_ok(sheaf_run(s, read_step, v, NULL, NULL, &err), &err);
+    assert_int_equal(sheaf_counter("variable.read.unscoped"),
+                     2); /* one a replica, the plain one's */
     sheaf_variable_free(plain);
     sheaf_variable_free(v);
     sheaf_strategy_free(s);
@@ -217,6 +232,40 @@ static int leave_early(sheaf_strategy *s)
         return sheaf_has_strategy();
     }
     return -1;
+}
+
+struct elsewhere {
+    sheaf_strategy *mine;
+    bool had_none, entered;
+};
+
+static void look_elsewhere(void *user)
+{
+    struct elsewhere *e = user;
+    e->had_none = !sheaf_has_strategy() && sheaf_replica_context();
+    SHEAF_SCOPE(e->mine)
+    {
+        e->entered = sheaf_strategy_current() == e->mine;
+    }
+}
+
+/* S89: each thread has its own current strategy */
+static void test_S89_per_thread(void **state)
+{
+    (void)state;
+    sheaf_error err = {0};
+    sheaf_strategy *s = mirrored(2), *other = strategy("one");
+    struct elsewhere e = {.mine = other};
+    struct sheaf__thread *thread = NULL;
+    SHEAF_SCOPE(s)
+    {
+        rig_ok(sheaf__thread_start("other", look_elsewhere, &e, NULL, &thread, &err), &err);
+        rig_ok(sheaf__thread_join(thread, sheaf__clock_deadline(30), &err), &err);
+        assert_ptr_equal(sheaf_strategy_current(), s);
+    }
+    assert_true(e.had_none && e.entered);
+    sheaf_strategy_free(other);
+    sheaf_strategy_free(s);
 }
 
 /* S88, S89, R4.5, R4.6: leaving early, entering again, mixing */
@@ -318,6 +367,7 @@ int main(void)
         rig_test(test_R5_2_refused),
         rig_test(test_S88_text),
         rig_test(test_S89_scopes),
+        rig_test(test_S89_per_thread),
         rig_test(test_S91_creators),
         rig_test(test_S13_device_scope),
     };
