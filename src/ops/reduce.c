@@ -429,6 +429,10 @@ static sheaf_tensor *reduce(enum sheaf__op_id id, sheaf_tensor *t, const int *ax
         if (!sheaf__axis(axes[i], t->shape.rank, &axis))
             return sheaf__tensor_fail(SHEAF_ERR_INVALID_ARGUMENT, "%s: axis %d of shape %s",
                                       sheaf__op(id)->name, axes[i], SHEAF__SHAPE_TEXT(t->shape));
+        if (attrs.axes >> axis & 1)
+            return sheaf__tensor_fail(SHEAF_ERR_INVALID_ARGUMENT,
+                                      "%s: axis %d is given twice, shape %s", sheaf__op(id)->name,
+                                      axes[i], SHEAF__SHAPE_TEXT(t->shape));
         attrs.axes |= 1u << axis;
     }
     return sheaf__op_run1(id, t, &attrs);
