@@ -13,7 +13,8 @@ typedef enum sheaf_compression {
     SHEAF_COMPRESSION_AUTO = 0, /**< reader: by the first bytes; writer: none */
     SHEAF_COMPRESSION_NONE = 1,
     SHEAF_COMPRESSION_GZIP = 2,
-    SHEAF_COMPRESSION_ZLIB = 3
+    SHEAF_COMPRESSION_ZLIB = 3,
+    SHEAF_COMPRESSION_SNAPPY = 4 /**< TensorFlow's: blocks behind their sizes */
 } sheaf_compression;
 
 typedef struct sheaf_record_reader sheaf_record_reader;

@@ -24,7 +24,7 @@ static struct {
 #define COMPRESSION                                                   \
     {                                                                 \
         "compression", 0, SHEAF__OPTION_TEXT, "KIND", &o.compression, \
-            "auto (by the first bytes), none, gzip or zlib"           \
+            "auto (by the first bytes), none, gzip, zlib or snappy"   \
     }
 #define JSON                                                                         \
     {                                                                                \
@@ -32,7 +32,7 @@ static struct {
     }
 #define NOTES "exit codes: 0 all is well; 1 a file cannot be read or is damaged; 2 wrong usage"
 
-static const char *const COMPRESSIONS[] = {"auto", "none", "gzip", "zlib"};
+static const char *const COMPRESSIONS[] = {"auto", "none", "gzip", "zlib", "snappy"};
 
 /* What one file is and has. */
 struct file {
@@ -47,12 +47,13 @@ typedef void (*record_fn)(const struct file *f, uint64_t number, uint64_t offset
 
 static bool choose_compression(const struct sheaf__command_line *line, sheaf_compression *kind)
 {
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < (int)(sizeof(COMPRESSIONS) / sizeof(*COMPRESSIONS)); i++)
         if (!o.compression || strcmp(o.compression, COMPRESSIONS[i]) == 0) {
             *kind = (sheaf_compression)i;
             return true;
         }
-    sheaf__options_misused(line, "--compression: found \"%s\", expected auto, none, gzip or zlib",
+    sheaf__options_misused(line,
+                           "--compression: found \"%s\", expected auto, none, gzip, zlib or snappy",
                            o.compression);
     return false;
 }

@@ -3,6 +3,7 @@
 #include "base/buf.h"
 #include "base/crc32c.h"
 #include "base/error.h"
+#include "format/snappy.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -159,17 +160,27 @@ static sheaf_status skip(struct sheaf__record_cursor *c, uint64_t count, uint64_
     return n ? SHEAF_OK : status;
 }
 
-/* Compression by the first bytes; a file may start so by chance, and then its header's CRC fits. */
+/* Whether the CRC of a record's length fits: no file starts so by chance. */
+static bool is_header(const uint8_t *head)
+{
+    return sheaf__load32(head + 8) == sheaf__crc32c_mask(sheaf__crc32c(head, 8));
+}
+
+/* Compression by the first bytes. What begins like gzip or zlib may be the length of a record, and
+ * of Snappy nothing tells but what comes out. */
 static sheaf_compression sniff(const uint8_t *head, size_t size)
 {
-    if (size >= SHEAF__RECORD_HEADER &&
-        sheaf__load32(head + 8) == sheaf__crc32c_mask(sheaf__crc32c(head, 8)))
+    uint8_t unpacked[SHEAF__RECORD_HEADER];
+    if (size >= SHEAF__RECORD_HEADER && is_header(head))
         return SHEAF_COMPRESSION_NONE;
     if (size >= 2 && head[0] == 0x1f && head[1] == 0x8b)
         return SHEAF_COMPRESSION_GZIP;
     if (size >= 2 && head[0] == 0x78 &&
         (head[1] == 0x01 || head[1] == 0x5e || head[1] == 0x9c || head[1] == 0xda))
         return SHEAF_COMPRESSION_ZLIB;
+    if (size > 4 && sheaf__snappy_peek(head + 4, size - 4, unpacked, sizeof(unpacked)) &&
+        is_header(unpacked))
+        return SHEAF_COMPRESSION_SNAPPY;
     return SHEAF_COMPRESSION_NONE;
 }
 

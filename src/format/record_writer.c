@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/buf.h"
 #include "base/error.h"
-#include "base/inflate.h"
 #include "base/mem.h"
 #include "format/record.h"
+#include "format/snappy.h"
 
 #include <string.h>
 
@@ -12,9 +12,10 @@
 
 struct sheaf_record_writer {
     struct sheaf__file *file;
-    struct sheaf__deflate *deflate;
-    size_t used;        /* bytes of `buffer` to write */
-    sheaf_error failed; /* the first failure: everything after it fails with it */
+    struct sheaf__deflate *deflate; /* of GZIP and ZLIB */
+    struct sheaf__snap *snap;       /* of SNAPPY */
+    size_t used;                    /* bytes of `buffer` to write */
+    sheaf_error failed;             /* the first failure: everything after it fails with it */
     uint8_t buffer[BUFFER];
 };
 
@@ -51,16 +52,28 @@ static sheaf_status put_plain(sheaf_record_writer *w, const void *data, size_t s
     return SHEAF_OK;
 }
 
+static bool is_compressed(const sheaf_record_writer *w)
+{
+    return w->deflate || w->snap;
+}
+
+static sheaf_status pack(sheaf_record_writer *w, struct sheaf__zip_io *io, bool finish,
+                         sheaf_error *err)
+{
+    return w->snap ? sheaf__snap_next(w->snap, io, finish)
+                   : sheaf__deflate_next(w->deflate, io, finish, err);
+}
+
 /* Feeds the compressor; with `finish` until its last byte is out. */
-static sheaf_status put_deflated(sheaf_record_writer *w, const void *data, size_t size, bool finish,
-                                 sheaf_error *err)
+static sheaf_status put_packed(sheaf_record_writer *w, const void *data, size_t size, bool finish,
+                               sheaf_error *err)
 {
     struct sheaf__zip_io io = {.in = data, .in_size = size};
     for (;;) {
         io.out = w->buffer + w->used;
         io.out_size = BUFFER - w->used;
         sheaf_error cause = {0};
-        sheaf_status status = sheaf__deflate_next(w->deflate, &io, finish, &cause);
+        sheaf_status status = pack(w, &io, finish, &cause);
         if (status < 0)
             return fail(w, &cause, err);
         w->used = BUFFER - io.out_size;
@@ -73,13 +86,26 @@ static sheaf_status put_deflated(sheaf_record_writer *w, const void *data, size_
 
 static sheaf_status put(sheaf_record_writer *w, const void *data, size_t size, sheaf_error *err)
 {
-    return w->deflate ? put_deflated(w, data, size, false, err) : put_plain(w, data, size, err);
+    return is_compressed(w) ? put_packed(w, data, size, false, err) : put_plain(w, data, size, err);
 }
 
 static void free_writer(sheaf_record_writer *w)
 {
     sheaf__deflate_free(w->deflate);
+    sheaf__snap_free(w->snap);
     sheaf__free(w);
+}
+
+static sheaf_status open_packer(sheaf_record_writer *w, sheaf_compression compression,
+                                sheaf_error *err)
+{
+    if (compression < SHEAF_COMPRESSION_GZIP)
+        return SHEAF_OK;
+    if (compression == SHEAF_COMPRESSION_SNAPPY)
+        return sheaf__snap_new(&w->snap, err);
+    return sheaf__deflate_new(compression == SHEAF_COMPRESSION_GZIP ? SHEAF__ZIP_GZIP
+                                                                    : SHEAF__ZIP_ZLIB,
+                              LEVEL, &w->deflate, err);
 }
 
 sheaf_status sheaf__record_writer_open(const char *path, sheaf_compression compression,
@@ -88,19 +114,15 @@ sheaf_status sheaf__record_writer_open(const char *path, sheaf_compression compr
 {
     if (!path)
         return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "no name of a file of records");
-    if ((unsigned)compression > SHEAF_COMPRESSION_ZLIB)
+    if ((unsigned)compression > SHEAF_COMPRESSION_SNAPPY)
         return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
                             "compression is %d, expected 0 to %d (sheaf_compression)",
-                            (int)compression, SHEAF_COMPRESSION_ZLIB);
+                            (int)compression, SHEAF_COMPRESSION_SNAPPY);
     sheaf_record_writer *w = sheaf__alloc(sizeof(*w));
     if (!w)
         return sheaf__no_memory(err, "writing records");
     memset(w, 0, offsetof(sheaf_record_writer, buffer));
-    sheaf_status status = SHEAF_OK;
-    if (compression >= SHEAF_COMPRESSION_GZIP)
-        status = sheaf__deflate_new(compression == SHEAF_COMPRESSION_GZIP ? SHEAF__ZIP_GZIP
-                                                                          : SHEAF__ZIP_ZLIB,
-                                    LEVEL, &w->deflate, err);
+    sheaf_status status = open_packer(w, compression, err);
     if (status >= 0)
         status = sheaf__file_open(path, mode, &w->file, err);
     if (status < 0) {
@@ -128,7 +150,7 @@ sheaf_status sheaf_record_writer_put(sheaf_record_writer *w, sheaf_bytes record,
     sheaf__record_header(record.size, header);
     sheaf__record_footer(record.data, record.size, footer);
     /* A plain record that fits is handed over in one piece: others read the file meanwhile. */
-    if (!w->deflate && record.size + sizeof(header) + sizeof(footer) > BUFFER - w->used)
+    if (!is_compressed(w) && record.size + sizeof(header) + sizeof(footer) > BUFFER - w->used)
         SHEAF__TRY(write_out(w, err));
     SHEAF__TRY(put(w, header, sizeof(header), err));
     SHEAF__TRY(put(w, record.data, record.size, err));
@@ -149,8 +171,8 @@ sheaf_status sheaf_record_writer_close(sheaf_record_writer *w, bool sync, sheaf_
     sheaf_status status = w->failed.status;
     if (status < 0)
         sheaf__error_copy(err, &w->failed);
-    if (status >= 0 && w->deflate)
-        status = put_deflated(w, NULL, 0, true, err);
+    if (status >= 0 && is_compressed(w))
+        status = put_packed(w, NULL, 0, true, err);
     if (status >= 0)
         status = write_out(w, err);
     if (status >= 0 && sync)

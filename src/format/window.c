@@ -3,8 +3,8 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/inflate.h"
 #include "base/mem.h"
+#include "format/snappy.h"
 
 #include <string.h>
 
@@ -19,8 +19,8 @@ struct chunk {
     uint8_t data[];
 };
 
-/* A file is either mapped, and the window is all of it; or read, plain or through inflate, into
- * chunks that are the window one after the other. */
+/* A file is either mapped, and the window is all of it; or read, plain or decompressed, into chunks
+ * that are the window one after the other. */
 struct stream {
     struct sheaf__window window;
     sheaf_compression compression;
@@ -30,7 +30,8 @@ struct stream {
     struct sheaf__file *file;
     uint64_t file_at; /* next byte to read */
     struct chunk *chunk;
-    struct sheaf__inflate *inflate;
+    struct sheaf__inflate *inflate; /* of GZIP and ZLIB */
+    struct sheaf__unsnap *unsnap;   /* of SNAPPY */
     uint8_t *input; /* INPUT bytes of compressed data, of which [input_at, input_end) are left */
     size_t input_at, input_end;
     bool input_over;
@@ -76,6 +77,8 @@ static void start_at(struct stream *s, uint64_t offset)
     s->failed = (sheaf_error){0};
     if (s->inflate)
         sheaf__inflate_reset(s->inflate);
+    if (s->unsnap)
+        sheaf__unsnap_reset(s->unsnap);
 }
 
 static sheaf_status resolve_compression(struct stream *s, const struct sheaf__window_options *o,
@@ -94,19 +97,26 @@ static sheaf_status resolve_compression(struct stream *s, const struct sheaf__wi
     return SHEAF_OK;
 }
 
+static sheaf_status open_unpacker(struct stream *s, sheaf_error *err)
+{
+    s->input = sheaf__alloc(INPUT);
+    if (!s->input)
+        return sheaf__no_memory(err, "reading a file");
+    if (s->compression == SHEAF_COMPRESSION_SNAPPY)
+        return sheaf__unsnap_new(&s->unsnap, err);
+    return sheaf__inflate_new(s->compression == SHEAF_COMPRESSION_GZIP ? SHEAF__ZIP_GZIP
+                                                                       : SHEAF__ZIP_ZLIB,
+                              &s->inflate, err);
+}
+
 static sheaf_status open_chunks(struct stream *s, sheaf_error *err)
 {
-    if (s->compression != SHEAF_COMPRESSION_NONE) {
-        enum sheaf__zip kind =
-            s->compression == SHEAF_COMPRESSION_GZIP ? SHEAF__ZIP_GZIP : SHEAF__ZIP_ZLIB;
-        SHEAF__TRY(sheaf__inflate_new(kind, &s->inflate, err));
-        s->input = sheaf__alloc(INPUT);
-    }
+    if (s->compression != SHEAF_COMPRESSION_NONE)
+        SHEAF__TRY(open_unpacker(s, err));
     struct chunk *chunk = chunk_new(s->chunk_size);
-    if (chunk)
-        use_chunk(s, chunk);
-    if (!chunk || (s->inflate && !s->input))
+    if (!chunk)
         return sheaf__no_memory(err, "reading a file");
+    use_chunk(s, chunk);
     start_at(s, 0);
     return SHEAF_OK;
 }
@@ -130,10 +140,10 @@ static sheaf_status open_file(struct stream *s, const struct sheaf__window_optio
 sheaf_status sheaf__window_open(const char *path, const struct sheaf__window_options *options,
                                 struct sheaf__window **window, sheaf_error *err)
 {
-    if ((unsigned)options->compression > SHEAF_COMPRESSION_ZLIB)
+    if ((unsigned)options->compression > SHEAF_COMPRESSION_SNAPPY)
         return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
                             "compression is %d, expected 0 to %d (sheaf_compression)",
-                            (int)options->compression, SHEAF_COMPRESSION_ZLIB);
+                            (int)options->compression, SHEAF_COMPRESSION_SNAPPY);
     struct stream *s = sheaf__calloc(1, sizeof(*s));
     char *copy = sheaf__strdup(path);
     if (!s || !copy) {
@@ -161,6 +171,7 @@ void sheaf__window_free(struct sheaf__window *window)
     sheaf__unref(s->chunk);
     sheaf__file_close(s->file, NULL);
     sheaf__inflate_free(s->inflate);
+    sheaf__unsnap_free(s->unsnap);
     sheaf__free(s->input);
     sheaf__free(s->window.path);
     sheaf__free(s);
@@ -174,8 +185,14 @@ static void end_stream(struct stream *s, const sheaf_error *err)
     s->failed = *err;
 }
 
+static sheaf_status unpack(struct stream *s, struct sheaf__zip_io *io, sheaf_error *err)
+{
+    return s->unsnap ? sheaf__unsnap_next(s->unsnap, io, err)
+                     : sheaf__inflate_next(s->inflate, io, err);
+}
+
 /* Decompresses into [at, chunk's end). Returns how many bytes came; 0: the stream is over. */
-static size_t fill_inflated(struct stream *s, uint8_t *at, size_t room)
+static size_t fill_unpacked(struct stream *s, uint8_t *at, size_t room)
 {
     struct sheaf__zip_io io = {.out = at, .out_size = room};
     while (io.out_size > 0 && s->failed.status == 0) {
@@ -194,7 +211,7 @@ static size_t fill_inflated(struct stream *s, uint8_t *at, size_t room)
         io.in = s->input + s->input_at;
         io.in_size = s->input_end - s->input_at;
         size_t room_before = io.out_size;
-        sheaf_status status = sheaf__inflate_next(s->inflate, &io, &err);
+        sheaf_status status = unpack(s, &io, &err);
         s->input_at = s->input_end - io.in_size;
         if (status < 0)
             end_stream(s, &err);
@@ -214,14 +231,21 @@ static size_t fill_plain(struct stream *s, uint8_t *at, size_t room)
     return got;
 }
 
+static bool may_end(const struct stream *s)
+{
+    if (s->unsnap)
+        return sheaf__unsnap_at_end(s->unsnap) || (s->lax && sheaf__unsnap_at_size(s->unsnap));
+    return s->lax || !s->inflate || sheaf__inflate_at_end(s->inflate);
+}
+
 /* The stream gave no more bytes: right where it may end, else the reason is kept. */
 static void stream_over(struct stream *s)
 {
-    if (s->inflate && s->failed.status == 0 && !sheaf__inflate_at_end(s->inflate) && !s->lax) {
+    if (s->failed.status == 0 && !may_end(s)) {
         sheaf_error err = {0};
         sheaf__error(&err, SHEAF_ERR_DATA_LOSS,
-                     "truncated compressed file: its last stream ends after %llu bytes of the file "
-                     "without its check value",
+                     "truncated compressed file: its last %s after %llu bytes of the file",
+                     s->unsnap ? "block is not whole" : "stream ends without its check value",
                      (unsigned long long)s->file_at);
         end_stream(s, &err);
     }
@@ -258,7 +282,7 @@ sheaf_status sheaf__window_more(struct sheaf__window *window, uint64_t from, uin
     SHEAF__TRY(make_room(s, tail, need, err));
     uint8_t *at = s->chunk->data + tail;
     size_t room = s->chunk->capacity - tail;
-    size_t got = s->inflate ? fill_inflated(s, at, room) : fill_plain(s, at, room);
+    size_t got = s->input ? fill_unpacked(s, at, room) : fill_plain(s, at, room);
     window->base = from;
     window->size = tail + got;
     if (got == 0)
@@ -270,13 +294,13 @@ sheaf_status sheaf__window_more(struct sheaf__window *window, uint64_t from, uin
 
 bool sheaf__window_is_compressed(const struct sheaf__window *window)
 {
-    return ((const struct stream *)window)->inflate;
+    return ((const struct stream *)window)->input;
 }
 
 sheaf_status sheaf__window_total(struct sheaf__window *window, uint64_t *size, sheaf_error *err)
 {
     struct stream *s = (struct stream *)window;
-    if (!s->map && !s->inflate)
+    if (!s->map && !s->input)
         return sheaf__file_size(s->file, size, err);
     *size = s->map ? s->map->size : SHEAF__UNKNOWN;
     return SHEAF_OK;

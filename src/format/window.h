@@ -29,7 +29,7 @@ struct sheaf__window_options {
     /* What AUTO is, by the first bytes of a file; NULL: not compressed. */
     sheaf_compression (*sniff)(const uint8_t *head, size_t size);
     size_t chunk; /* reads in chunks of so many bytes even what could be mapped; 0: as is best */
-    bool lax;     /* a compressed stream may end anywhere */
+    bool lax;     /* a compressed stream may end where TensorFlow does not mind */
 };
 
 sheaf_status sheaf__window_open(const char *path, const struct sheaf__window_options *options,

@@ -107,8 +107,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size < 1)
         return 0;
-    struct sheaf__record_options options = {.compression = (sheaf_compression)(data[0] & 3),
-                                            .lax = data[0] & 4};
+    struct sheaf__record_options options = {
+        .compression = data[0] & 8 ? SHEAF_COMPRESSION_SNAPPY : (sheaf_compression)(data[0] & 3),
+        .lax = data[0] & 4};
     set_up();
     must(sheaf__file_replace("/records", data + 1, size - 1, NULL) == SHEAF_OK);
     struct outcome one = read_all(&options, 1), many = read_all(&options, 8);

@@ -21,6 +21,7 @@ from tensorboard.backend.event_processing import event_accumulator
 EXCHANGE, SHEAF, DIGITS, DATA, DIR = sys.argv[1:6]
 RULES = ["sgd", "momentum", "adam", "adagrad", "rmsprop", "ftrl", "adadelta", "adamax", "nadam",
          "lion"]
+RECORDS = ["plain", "gzip", "zlib", "snappy"]
 VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
 passed = failed = 0
 
@@ -100,7 +101,7 @@ def call(*command):
 def first_part():
     """TensorFlow reads ours."""
     call(EXCHANGE, "write", DIR)
-    for name in ["plain", "gzip", "zlib"]:
+    for name in RECORDS:
         @check("TensorFlow reads our TFRecords, " + name)
         def _():
             kind = "" if name == "plain" else name.upper()
@@ -168,11 +169,10 @@ def scalars(events, tag):
 
 def second_part():
     """We read TensorFlow's."""
-    for name in ["plain", "gzip", "zlib"]:
-        kind = None if name == "plain" else name.upper()
-        with tf.io.TFRecordWriter(path("tf-%s.tfrecord" % name), kind) as w:
-            for i in range(5):
-                w.write(example(i).SerializeToString())
+    for name in RECORDS:
+        records = tf.data.Dataset.from_tensor_slices([example(i).SerializeToString() for i in range(5)])
+        tf.raw_ops.DatasetToTFRecord(input_dataset=records._variant_tensor, filename=path("tf-%s.tfrecord" % name),
+                                     compression_type="" if name == "plain" else name.upper())
     writer = tf.summary.create_file_writer(path("tf-events"))
     with writer.as_default():
         for i in range(10):
@@ -191,7 +191,7 @@ def second_part():
         expected[rule] = [v.numpy() for v in variables]
     lines = dict(line.split(" ", 1) for line in call(EXCHANGE, "read", DIR).splitlines())
 
-    for name in ["plain", "gzip", "zlib"]:
+    for name in RECORDS:
         @check("we read TensorFlow's TFRecords, " + name)
         def _():
             # 5 records; the numbers of each add up to i - i - 2^63 + i, modulo 2^64

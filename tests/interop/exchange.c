@@ -218,6 +218,7 @@ int main(int argc, char **argv)
         write_records(in(directory, "plain.tfrecord"), SHEAF_COMPRESSION_NONE);
         write_records(in(directory, "gzip.tfrecord"), SHEAF_COMPRESSION_GZIP);
         write_records(in(directory, "zlib.tfrecord"), SHEAF_COMPRESSION_ZLIB);
+        write_records(in(directory, "snappy.tfrecord"), SHEAF_COMPRESSION_SNAPPY);
         write_events(in(directory, "events"));
         write_values(in(directory, "values"));
         for (int i = 0; i < RULES; i++)
@@ -226,6 +227,7 @@ int main(int argc, char **argv)
         read_records("plain", in(directory, "tf-plain.tfrecord"));
         read_records("gzip", in(directory, "tf-gzip.tfrecord"));
         read_records("zlib", in(directory, "tf-zlib.tfrecord"));
+        read_records("snappy", in(directory, "tf-snappy.tfrecord"));
         count_records("events", in(directory, "tf-events.tfrecord"));
         for (int i = 0; i < RULES; i++)
             read_trained(directory, rules[i]);

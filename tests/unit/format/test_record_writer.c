@@ -62,22 +62,24 @@ static void plain_files_are_tensorflows_byte_for_byte(void **state)
 static void compressed_files_hold_the_same_stream(void **state)
 {
     (void)state;
-    static const sheaf_compression kinds[] = {SHEAF_COMPRESSION_GZIP, SHEAF_COMPRESSION_ZLIB};
-    for (size_t k = 0; k < 2; k++) {
+    static const sheaf_compression kinds[] = {SHEAF_COMPRESSION_GZIP, SHEAF_COMPRESSION_ZLIB,
+                                              SHEAF_COMPRESSION_SNAPPY};
+    for (size_t k = 0; k < 3; k++) {
         for (size_t i = 0; i < sizeof(goldens) / sizeof(goldens[0]); i++) {
             const char *packed = rig_path("packed"), *back = rig_path("back");
             copy(rig_golden(goldens[i]), packed, kinds[k]);
             struct sheaf__file_stat stat;
             sheaf_error err = {0};
             rig_ok(sheaf__file_stat(packed, &stat, &err), &err);
-            assert_true(stat.size > 0); /* an empty stream has its frame, too */
+            if (kinds[k] != SHEAF_COMPRESSION_SNAPPY)
+                assert_true(stat.size > 0); /* an empty stream has its frame, too */
             copy(packed, back, SHEAF_COMPRESSION_NONE);
             assert_same_files(back, rig_golden(goldens[i]));
         }
     }
 }
 
-/* Larger than every buffer on the way, in all three forms. */
+/* Larger than every buffer on the way, in all forms. */
 static void records_of_any_size(void **state)
 {
     (void)state;
@@ -85,7 +87,7 @@ static void records_of_any_size(void **state)
     char *data = malloc(5000000);
     for (size_t i = 0; i < 5000000; i++)
         data[i] = (char)(i * i >> 7);
-    for (int kind = SHEAF_COMPRESSION_NONE; kind <= SHEAF_COMPRESSION_ZLIB; kind++) {
+    for (int kind = SHEAF_COMPRESSION_NONE; kind <= SHEAF_COMPRESSION_SNAPPY; kind++) {
         sheaf_record_writer *w;
         sheaf_record_reader *r;
         sheaf_error err = {0};
@@ -141,7 +143,7 @@ static void a_failed_write_is_told_and_stays(void **state)
 {
     (void)state;
     static char data[300000];
-    for (int kind = SHEAF_COMPRESSION_NONE; kind <= SHEAF_COMPRESSION_GZIP; kind++) {
+    for (int kind = SHEAF_COMPRESSION_NONE; kind <= SHEAF_COMPRESSION_SNAPPY; kind++) {
         struct sheaf__fs *fs = sheaf__fs_faulty_new(sheaf__fs_system());
         const struct sheaf__fs *before = sheaf__context_fs(sheaf__context());
         sheaf__context_set_fs(sheaf__context(), fs);
@@ -182,7 +184,7 @@ static void places_that_cannot_be_written(void **state)
 
 static sheaf_status write_some(void *path, sheaf_error *err)
 {
-    for (int kind = SHEAF_COMPRESSION_NONE; kind <= SHEAF_COMPRESSION_ZLIB; kind++) {
+    for (int kind = SHEAF_COMPRESSION_NONE; kind <= SHEAF_COMPRESSION_SNAPPY; kind++) {
         sheaf_record_writer *w;
         sheaf_status status = sheaf_record_writer_open(path, (sheaf_compression)kind, &w, err);
         if (status < 0)
