@@ -40,6 +40,46 @@ static char *temporary_name(const char *path)
     return sheaf__printf("%s.tmp-%d-%" PRIu64, path, (int)getpid(), atomic_fetch_add(&count, 1));
 }
 
+bool sheaf__file_is_temporary(const char *name)
+{
+    static const char digits[] = "0123456789";
+    const char *end = strstr(name, ".tmp-");
+    if (!end)
+        return false;
+    end += strlen(".tmp-");
+    end += strspn(end, digits);
+    return *end == '-' && end[1] && end[1 + strspn(end + 1, digits)] == '\0';
+}
+
+/* Makes and locks the temporary file. 0, an errno value, or EAGAIN: somebody swept it away before
+ * the lock, or one of that name was left behind. */
+static int try_temporary(struct sheaf__file *f)
+{
+    struct sheaf__file_stat stat;
+    sheaf__free(f->temporary);
+    f->temporary = temporary_name(f->path);
+    if (!f->temporary)
+        return ENOMEM;
+    int code = f->fs->open(f->fs->user, f->temporary, SHEAF__FILE_NEW, &f->handle);
+    if (code)
+        return code == EEXIST ? EAGAIN : code;
+    /* A file system without locks is swept by nobody. */
+    code = f->fs->lock(f->fs->user, f->handle);
+    bool swept =
+        code == EWOULDBLOCK || (!code && f->fs->stat(f->fs->user, f->temporary, &stat) == ENOENT);
+    if (swept)
+        f->fs->close(f->fs->user, f->handle);
+    return swept ? EAGAIN : 0;
+}
+
+static int open_temporary(struct sheaf__file *f)
+{
+    int code = EAGAIN;
+    for (int tries = 0; code == EAGAIN && tries < 1000; tries++)
+        code = try_temporary(f);
+    return code;
+}
+
 static void free_file(struct sheaf__file *file)
 {
     sheaf__free(file->path);
@@ -56,14 +96,11 @@ sheaf_status sheaf__file_open(const char *path, enum sheaf__file_mode mode,
         return sheaf__no_memory(err, "a file");
     f->fs = the_fs();
     f->path = sheaf__strdup(path);
-    if (replace)
-        f->temporary = temporary_name(path);
-    if (!f->path || (replace && !f->temporary)) {
+    if (!f->path) {
         free_file(f);
         return sheaf__no_memory(err, "a file");
     }
-    int code = f->fs->open(f->fs->user, replace ? f->temporary : path,
-                           replace ? SHEAF__FILE_NEW : mode, &f->handle);
+    int code = replace ? open_temporary(f) : f->fs->open(f->fs->user, path, mode, &f->handle);
     if (!code && mode == SHEAF__FILE_APPEND &&
         (code = f->fs->size(f->fs->user, f->handle, &f->at)) != 0)
         f->fs->close(f->fs->user, f->handle);
@@ -353,6 +390,41 @@ sheaf_status sheaf__file_replace(const char *path, const void *data, size_t size
         return status;
     }
     return sheaf__file_commit(file, err);
+}
+
+/* Deletes a file that nobody has locked; whether it did. */
+static bool sweep_one(const char *path)
+{
+    struct sheaf__file *file = NULL;
+    if (sheaf__file_open(path, SHEAF__FILE_READ, &file, NULL) < 0)
+        return false;
+    const bool gone =
+        sheaf__file_lock(file, NULL) == SHEAF_OK && sheaf__file_unlink(path, NULL) == SHEAF_OK;
+    sheaf__file_close(file, NULL);
+    return gone;
+}
+
+sheaf_status sheaf__file_sweep(const char *path, size_t *count, sheaf_error *err)
+{
+    struct sheaf__strings names = {0};
+    const char *own = sheaf__path_name(path);
+    const size_t size = strlen(own);
+    char *directory = sheaf__path_directory(path);
+    *count = 0;
+    sheaf_status status = directory ? sheaf__file_list(directory, &names, err)
+                                    : sheaf__no_memory(err, "the name of a directory");
+    for (size_t i = 0; i < names.count; i++) {
+        const char *name = names.items[i];
+        const bool is_ours = strncmp(name, own, size) == 0 &&
+                             strncmp(name + size, ".tmp-", 5) == 0 &&
+                             sheaf__file_is_temporary(name + size);
+        char *file = is_ours ? sheaf__path_join(directory, name) : NULL;
+        *count += file && sweep_one(file);
+        sheaf__free(file);
+    }
+    sheaf__strings_clear(&names);
+    sheaf__free(directory);
+    return status;
 }
 
 /* ---- names ---- */

@@ -19,8 +19,8 @@ enum sheaf__file_mode {
     SHEAF__FILE_NEW,     /* write; ALREADY_EXISTS if it does */
     SHEAF__FILE_UPDATE,  /* read and write; made if missing, not truncated */
     SHEAF__FILE_APPEND,  /* write at the end; made if missing */
-    SHEAF__FILE_REPLACE, /* write beside it; sheaf__file_commit() puts it in place, close alone
-                            drops it */
+    SHEAF__FILE_REPLACE, /* write beside it, under a lock; sheaf__file_commit() puts it in place,
+                            close alone drops it */
 };
 
 sheaf_status sheaf__file_open(const char *path, enum sheaf__file_mode mode,
@@ -69,6 +69,12 @@ sheaf_status sheaf__file_read_all(const char *path, size_t limit, char **data, s
 /* Puts a new content in the place of the old one, or leaves the old one (SHEAF__FILE_REPLACE in one
  * call). */
 sheaf_status sheaf__file_replace(const char *path, const void *data, size_t size, sheaf_error *err);
+
+/* Whether a name is one of those "beside it": FILE.tmp-PROCESS-COUNT. */
+bool sheaf__file_is_temporary(const char *name);
+/* Deletes what stands beside `path` of processes that died before they put it in place; `*count` is
+ * how many files. What has a living owner is locked, and stays. */
+sheaf_status sheaf__file_sweep(const char *path, size_t *count, sheaf_error *err);
 
 enum sheaf__file_kind { SHEAF__FILE_REGULAR, SHEAF__FILE_DIRECTORY, SHEAF__FILE_OTHER };
 struct sheaf__file_stat {

@@ -9,8 +9,6 @@
 #include <stddef.h>
 #include <string.h>
 
-static const char digits[] = "0123456789";
-
 void sheaf__sweep_temporary(const char *path)
 {
     struct sheaf__strings names = {0};
@@ -32,26 +30,15 @@ static const char *after_number(const char *file, const char *name)
     const size_t size = strlen(name);
     if (strncmp(file, name, size) != 0 || file[size] != '-')
         return NULL;
-    const size_t n = strspn(file + size + 1, digits);
+    const size_t n = strspn(file + size + 1, "0123456789");
     return n > 0 ? file + size + 1 + n : NULL;
-}
-
-/* Whether a file is one that was to replace another: "FILE.tmp-PROCESS-COUNT" (base/file.c). */
-static bool is_replacement(const char *file)
-{
-    const char *end = strstr(file, ".tmp-");
-    if (!end)
-        return false;
-    end += strlen(".tmp-");
-    end += strspn(end, digits);
-    return *end == '-' && end[1] && end[1 + strspn(end + 1, digits)] == '\0';
 }
 
 static void sweep_one(const char *directory, const char *file, const char *name)
 {
     const char *rest = after_number(file[0] == '.' ? file + 1 : file, name);
     const bool replaces =
-        is_replacement(file) &&
+        sheaf__file_is_temporary(file) &&
         (rest || sheaf__str_starts(file, "checkpoint.tmp-") || sheaf__str_starts(file, name));
     const bool temporary = rest && strcmp(rest, "_temp") == 0;
     char *path = replaces || temporary ? sheaf__path_join(directory, file) : NULL;

@@ -183,6 +183,33 @@ static void locks(const char *d)
     sheaf__free(path);
 }
 
+/* What a killed process left beside a file, its owner gone, is told from what is being written. */
+static void sweeps_leftovers(const char *d)
+{
+    char *path = sheaf__path_join(d, "s");
+    char *left = sheaf__path_join(d, "s.tmp-1234-5"),
+         *foreign = sheaf__path_join(d, "s2.tmp-1234-5");
+    struct sheaf__file *f = NULL;
+    sheaf_error err = {0};
+    size_t count = 0;
+    put(left, "half");
+    put(foreign, "half");
+    rig_ok(sheaf__file_open(path, SHEAF__FILE_REPLACE, &f, &err), &err);
+    rig_ok(sheaf__file_write(f, "new", 3, &err), &err);
+    rig_ok(sheaf__file_sweep(path, &count, &err), &err);
+    assert_int_equal(count, 1);
+    assert_false(sheaf__file_exists(left));
+    assert_true(sheaf__file_exists(foreign));
+    rig_ok(sheaf__file_commit(f, &err), &err);
+    expect(path, "new");
+    assert_true(sheaf__file_is_temporary("a.tmp-1-0"));
+    assert_false(sheaf__file_is_temporary("a.tmp-1-"));
+    assert_false(sheaf__file_is_temporary("a.tmp-1-0.b"));
+    sheaf__free(path);
+    sheaf__free(left);
+    sheaf__free(foreign);
+}
+
 static void limits_what_is_read(const char *d)
 {
     char *path = sheaf__path_join(d, "big");
@@ -197,7 +224,8 @@ static void limits_what_is_read(const char *d)
 }
 
 static void (*const common[])(const char *d) = {
-    reads_and_writes, makes_names, replaces_whole, maps, locks, limits_what_is_read};
+    reads_and_writes, makes_names,        replaces_whole, maps, locks,
+    sweeps_leftovers, limits_what_is_read};
 
 static void run_common(void)
 {
