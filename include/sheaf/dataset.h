@@ -134,6 +134,17 @@ SHEAF_API sheaf_dataset *sheaf_dataset_unbatch(sheaf_dataset *d);
 SHEAF_API sheaf_dataset *sheaf_dataset_rebatch(sheaf_dataset *d, const int64_t *sizes, size_t count,
                                                bool drop_remainder);
 
+typedef struct sheaf_cache_options {
+    const char *file; /**< where the elements are kept, also for later processes; NULL: in memory */
+    uint64_t byte_limit; /**< of the memory or the file; 0: none */
+    uint64_t reserved[4];
+} sheaf_cache_options;
+/** Keeps the elements of the first whole iteration, in their order, for all later ones (R9.22); each iterator that starts
+ *  before there are any runs the input by itself. An iteration that stops early or has an error is not kept, with a
+ *  warning; nor is anything once the limit is passed. A file is in place when it is whole; what a process that was killed
+ *  left of one is discarded with a notice (T42), and one of another pipeline is SHEAF_ERR_FAILED_PRECONDITION. */
+SHEAF_API sheaf_dataset *sheaf_dataset_cache(sheaf_dataset *d, const sheaf_cache_options *options);
+
 typedef struct sheaf_shuffle_options {
     int64_t seed;      /**< R9.8; 0 with has_seed false: random */
     bool has_seed;     /**< needed for seed 0 alone */

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/fs.h"
 #include "base/mem.h"
+#include "base/thread.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -51,6 +52,9 @@ bool sheaf__file_is_temporary(const char *name)
     return *end == '-' && end[1] && end[1 + strspn(end + 1, digits)] == '\0';
 }
 
+/* Held from making a temporary file to locking it, so that no thread of ours sweeps it away. */
+static struct sheaf__mutex between;
+
 /* Makes and locks the temporary file. 0, an errno value, or EAGAIN: somebody swept it away before
  * the lock, or one of that name was left behind. */
 static int try_temporary(struct sheaf__file *f)
@@ -75,8 +79,11 @@ static int try_temporary(struct sheaf__file *f)
 static int open_temporary(struct sheaf__file *f)
 {
     int code = EAGAIN;
-    for (int tries = 0; code == EAGAIN && tries < 1000; tries++)
+    for (int tries = 0; code == EAGAIN && tries < 1000; tries++) {
+        sheaf__mutex_lock(&between);
         code = try_temporary(f);
+        sheaf__mutex_unlock(&between);
+    }
     return code;
 }
 
@@ -396,11 +403,12 @@ sheaf_status sheaf__file_replace(const char *path, const void *data, size_t size
 static bool sweep_one(const char *path)
 {
     struct sheaf__file *file = NULL;
-    if (sheaf__file_open(path, SHEAF__FILE_READ, &file, NULL) < 0)
-        return false;
-    const bool gone =
-        sheaf__file_lock(file, NULL) == SHEAF_OK && sheaf__file_unlink(path, NULL) == SHEAF_OK;
+    sheaf__mutex_lock(&between);
+    const bool gone = sheaf__file_open(path, SHEAF__FILE_READ, &file, NULL) == SHEAF_OK &&
+                      sheaf__file_lock(file, NULL) == SHEAF_OK &&
+                      sheaf__file_unlink(path, NULL) == SHEAF_OK;
     sheaf__file_close(file, NULL);
+    sheaf__mutex_unlock(&between);
     return gone;
 }
 

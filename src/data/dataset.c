@@ -67,6 +67,8 @@ static void release(sheaf_dataset *d)
     sheaf__free(d->inputs);
     sheaf__unref(d->params);
     sheaf_element_spec_free(d->spec);
+    if (d->stage->ops->state_stop)
+        d->stage->ops->state_stop(d->state);
     sheaf__free(d->state);
 }
 

@@ -86,6 +86,36 @@ size_t sheaf__block_row_bytes(const struct sheaf__block *block)
     return bytes;
 }
 
+static uint64_t string_bytes(const sheaf_bytes *strings, size_t count)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < count; i++)
+        bytes += strings[i].size;
+    return bytes;
+}
+
+static uint64_t tensor_bytes(const sheaf_tensor *t)
+{
+    if (t->layout != SHEAF__DENSE)
+        return tensor_bytes(t->parts[0]) + tensor_bytes(t->parts[1]);
+    const sheaf_bytes *strings = t->dtype == SHEAF_STRING ? sheaf__tensor_host(t, NULL) : NULL;
+    return sheaf__tensor_size(t) +
+           (strings ? string_bytes(strings, (size_t)sheaf_shape_elements(t->shape)) : 0);
+}
+
+uint64_t sheaf__block_bytes(const struct sheaf__block *block, size_t at, size_t count)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < block->columns->count; i++) {
+        const sheaf_tensor *t = block->columns->items[i].tensor;
+        bytes += block->boxed ? tensor_bytes(t) : count * row_bytes(t);
+        if (!block->boxed && t->dtype == SHEAF_STRING)
+            bytes += string_bytes((const sheaf_bytes *)(void *)row_address(t, block->first + at),
+                                  count * inner_elements(t));
+    }
+    return bytes;
+}
+
 /* ---- the list ---- */
 
 /* Appends a block; uses up the caller's count. */

@@ -87,6 +87,9 @@ static inline struct sheaf__block *sheaf__rows_front(const struct sheaf__rows *r
 /* Bytes of memory that one row holds, about. */
 size_t sheaf__block_row_bytes(const struct sheaf__block *block);
 
+/* Bytes that rows at … at + count - 1 hold, those of strings and of all parts included. */
+uint64_t sheaf__block_bytes(const struct sheaf__block *block, size_t at, size_t count);
+
 /* A row as an element; the caller's count. NULL with err: no memory. */
 sheaf_element *sheaf__block_element(struct sheaf__block *block, size_t at, sheaf_error *err);
 /* The same for stages that look at many rows one after the other: the element of the last call is

@@ -62,7 +62,8 @@ struct sheaf__stage_ops {
     void (*params_free)(void *params); /* what the struct owns; not the struct */
     size_t state_size;                 /* of dataset->state, zeroed, then started */
     void (*state_start)(sheaf_dataset *d);
-    bool draws; /* the state begins with struct sheaf__draws (data/draws.h) */
+    void (*state_stop)(void *state); /* what the struct owns; also of one that was never started */
+    bool draws;                      /* the state begins with struct sheaf__draws (data/draws.h) */
 
     size_t iter_size; /* of the iterator, zeroed; starts with struct sheaf__iter */
     /* Prepares an iterator whose inputs' iterators are made (unless `lazy`). */

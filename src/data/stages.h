@@ -32,6 +32,7 @@ enum sheaf__trait {
     X(BATCH, batch, "batch", SHEAF__PASS)                                              \
     X(PADDED_BATCH, padded_batch, "padded_batch", SHEAF__PASS)                         \
     X(UNBATCH, unbatch, "unbatch", SHEAF__PASS)                                        \
+    X(CACHE, cache, "cache", SHEAF__PASS | SHEAF__KEEPS_BATCH)                         \
     X(SHUFFLE, shuffle, "shuffle", SHEAF__PASS | SHEAF__KEEPS_BATCH)                   \
     X(REPEAT, repeat, "repeat", SHEAF__PASS | SHEAF__KEEPS_BATCH | SHEAF__COUNTS_ROWS) \
     X(TAKE, take, "take", SHEAF__PASS | SHEAF__KEEPS_BATCH | SHEAF__COUNTS_ROWS)       \

@@ -116,11 +116,15 @@ uint64_t sheaf__record_source_position(const struct sheaf__record_source *s, uin
 sheaf_status sheaf__record_source_seek(struct sheaf__record_source *s, uint64_t record,
                                        uint64_t offset, sheaf_error *err);
 
-/* As sheaf_record_writer_open(), in a file opened in `mode` (CREATE or NEW). */
+/* As sheaf_record_writer_open(), in a file opened in `mode` (CREATE, NEW or REPLACE). */
 sheaf_status sheaf__record_writer_open(const char *path, sheaf_compression compression,
                                        enum sheaf__file_mode mode, sheaf_record_writer **writer,
                                        sheaf_error *err);
 /* Hands all whole records to the operating system. Plain files only. */
 sheaf_status sheaf__record_writer_flush(sheaf_record_writer *w, sheaf_error *err);
+
+/* For REPLACE: as sheaf_record_writer_close(), and puts the file in place, durably; close alone drops
+ * it. */
+sheaf_status sheaf__record_writer_commit(sheaf_record_writer *w, sheaf_error *err);
 
 #endif

@@ -164,17 +164,32 @@ sheaf_status sheaf__record_writer_flush(sheaf_record_writer *w, sheaf_error *err
     return write_out(w, err);
 }
 
+/* Everything that is still here goes to the file. */
+static sheaf_status finish(sheaf_record_writer *w, sheaf_error *err)
+{
+    if (w->failed.status < 0)
+        return sheaf__error_copy(err, &w->failed);
+    if (is_compressed(w))
+        SHEAF__TRY(put_packed(w, NULL, 0, true, err));
+    return write_out(w, err);
+}
+
+sheaf_status sheaf__record_writer_commit(sheaf_record_writer *w, sheaf_error *err)
+{
+    sheaf_status status = finish(w, err);
+    if (status >= 0)
+        status = sheaf__file_commit(w->file, err);
+    else
+        sheaf__file_close(w->file, NULL);
+    free_writer(w);
+    return status;
+}
+
 sheaf_status sheaf_record_writer_close(sheaf_record_writer *w, bool sync, sheaf_error *err)
 {
     if (!w)
         return SHEAF_OK;
-    sheaf_status status = w->failed.status;
-    if (status < 0)
-        sheaf__error_copy(err, &w->failed);
-    if (status >= 0 && is_compressed(w))
-        status = put_packed(w, NULL, 0, true, err);
-    if (status >= 0)
-        status = write_out(w, err);
+    sheaf_status status = finish(w, err);
     if (status >= 0 && sync)
         status = sheaf__file_sync(w->file, err);
     sheaf_error ignored;

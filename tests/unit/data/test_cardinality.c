@@ -66,6 +66,7 @@ static sheaf_dataset *apply(const char *op, sheaf_dataset *d)
     CASE("interleave", sheaf_dataset_interleave(d, open_self, NULL, &cycle))
     CASE("interleave, parallel", sheaf_dataset_interleave(d, open_self, NULL, &parallel))
     CASE("prefetch", sheaf_dataset_prefetch(d, 1))
+    CASE("cache", sheaf_dataset_cache(d, NULL))
     CASE("shuffle", sheaf_dataset_shuffle(d, 3, NULL))
     CASE("with_options", sheaf_dataset_with_options(d, &none))
     CASE("batch(2)", batched(d, 2, false))
@@ -119,7 +120,7 @@ static void test_golden_ops(void **state)
             checked++;
         }
     }
-    assert_int_equal(checked, 4 * 42);
+    assert_int_equal(checked, 4 * 43);
     json_decref(root);
 }
 

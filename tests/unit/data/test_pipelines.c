@@ -242,6 +242,7 @@ static sheaf_dataset *stage(sheaf_dataset *d, const json_t *op)
     STAGE("interleave", interleaved(d, op))
     STAGE("batch", sheaf_dataset_batch(d, number_at(op, "size", 0), &batch))
     STAGE("padded_batch", sheaf_dataset_padded_batch(d, number_at(op, "size", 0), &padded))
+    STAGE("cache", sheaf_dataset_cache(d, NULL))
     STAGE("unbatch", sheaf_dataset_unbatch(d))
     STAGE("rebatch", rebatched(d, op))
     STAGE("shuffle", sheaf_dataset_shuffle(d, number_at(op, "buffer", 0), &shuffle))
@@ -267,18 +268,6 @@ static sheaf_dataset *build(const json_t *ops)
     return d;
 }
 
-/* Whether all stages of it are there. */
-static bool can_build(const json_t *ops)
-{
-    for (size_t i = 0; i < json_array_size(ops); i++) {
-        const char *name = text_at(json_array_get(ops, i), "op");
-        const json_t *with = json_object_get(json_array_get(ops, i), "with");
-        if (strcmp(name, "cache") == 0 || (with && !can_build(with)))
-            return false;
-    }
-    return true;
-}
-
 static json_t *spec_json(const sheaf_element_spec *spec)
 {
     json_t *list = json_array();
@@ -294,12 +283,10 @@ static void test_golden(void **state)
 {
     (void)state;
     json_t *root = golden_load("pipelines.json"), *c;
-    size_t i, checked = 0, typed = 0;
+    size_t i, typed = 0;
     json_array_foreach(json_object_get(root, "cases"), i, c)
     {
         const json_t *ops = json_object_get(c, "ops"), *epochs = json_object_get(c, "epochs");
-        if (!can_build(ops))
-            continue;
         char *text = json_dumps(ops, 0);
         function_count = 0;
         sheaf_set_seed(17);
@@ -314,9 +301,10 @@ static void test_golden(void **state)
                         json_array_get(epochs, k < json_array_size(epochs) ? k : 0), text);
         sheaf_dataset_free(d);
         free(text);
-        checked++;
+        rig_log_take(); /* of caches that were read in part (R9.22) */
     }
-    assert_true(checked > 250 && typed > 200);
+    assert_int_equal(i, 300);
+    assert_true(typed > 200);
     json_decref(root);
 }
 

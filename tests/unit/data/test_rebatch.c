@@ -213,6 +213,7 @@ static sheaf_dataset *named(const char *name)
     CASE("batch.skip", sheaf_dataset_skip(fours(false), 1))
     CASE("batch.repeat.prefetch", sheaf_dataset_prefetch(sheaf_dataset_repeat(fours(false), -1), 1))
     CASE("batch.shuffle", sheaf_dataset_shuffle(fours(false), 2, NULL))
+    CASE("batch.cache", sheaf_dataset_cache(fours(false), NULL))
     CASE("batch.shard", sheaf_dataset_shard(fours(false), 2, 0))
     CASE("batch.filter", sheaf_dataset_filter(fours(false), keep_all, NULL))
     CASE("batch.options", sheaf_dataset_with_options(fours(false), &none))
@@ -253,7 +254,7 @@ static void test_golden_inferred_sizes(void **state)
         sheaf_dataset_free(d);
         checked++;
     }
-    assert_int_equal(checked, 24);
+    assert_int_equal(checked, 25);
     json_decref(root);
 }
 

@@ -81,6 +81,8 @@ static void test_golden_compositions(void **state)
     assert_composition(root, 1, sheaf_dataset_concatenate(sheaf_dataset_ref(s), s));
     assert_composition(root, 2,
                        sheaf_dataset_flat_map(sheaf_dataset_range(0, 3, 1), four_shuffled, NULL));
+    s = sheaf_dataset_cache(shuffled(4, 4, 7, true), NULL);
+    assert_composition(root, 3, sheaf_dataset_repeat(s, 3));
     const sheaf_shuffle_options nine = {.seed = 9};
     s = sheaf_dataset_shuffle(shuffled(5, 3, 2, true), 4, &nine);
     assert_composition(root, 4, sheaf_dataset_repeat(s, 2));
