@@ -140,6 +140,8 @@ def case_tools(t):
         task = t.start(command, SHEAF, "ckpt", command, one["checkpoint"])
         check(task.ends(20) == 0 and not task.err, "failed", task.show())
     check("w1/.ATTRIBUTES/VARIABLE_VALUE" in t.tasks[1].out, "w1", t.tasks[1].show())
+    check("saved by: Split tensors into shards based on their device spec task." in t.tasks[1].out,
+          "S211: what the policy says of itself", t.tasks[1].show())
 
 
 run(globals())
