@@ -47,6 +47,57 @@ struct sheaf__pool {
  */
 static _Thread_local bool inside;
 
+/* ---- waiting ---- */
+
+/* Loops follow one another at distances that a usual spin does not reach, such as the operations of
+ * a step, and waking a thread takes several times as long. So between loops threads spin LONG times
+ * as long as usual, unless somebody else wants their core: one that was preempted spins as usual
+ * until it has run for a while, twice as long if the peace before was shorter than that. */
+enum { LONG = 10 };
+#define LEAST_REST (10 * SHEAF__MS)
+#define MOST_REST  (10 * SHEAF__S)
+
+static _Thread_local struct {
+    uint64_t preemptions; /* seen so far */
+    int64_t rest, end;    /* from long spins: how long, until when; time that the thread ran */
+} calm;
+
+/* Whether this thread may spin long now. */
+static bool is_calm(void)
+{
+    struct sheaf__thread_use use = sheaf__thread_use();
+    if (use.ran_ns < calm.end)
+        return false;
+    if (use.preemptions == calm.preemptions)
+        return true;
+    int64_t longer = 2 * calm.rest < MOST_REST ? 2 * calm.rest : MOST_REST;
+    calm.rest = use.ran_ns - calm.end < calm.rest ? longer : LEAST_REST;
+    calm.end = use.ran_ns + calm.rest;
+    calm.preemptions = use.preemptions;
+    return false;
+}
+
+typedef bool (*ready_fn)(const struct sheaf__pool *pool);
+
+static bool spin_for(const struct sheaf__pool *pool, int64_t ns, ready_fn ready)
+{
+    struct sheaf__spin spin = sheaf__spin_for(ns);
+    do {
+        if (ready(pool))
+            return true;
+    } while (sheaf__spin_again(&spin));
+    return false;
+}
+
+/* Spins until ready(pool), perhaps long; false: it is time to sleep. */
+static bool spin(const struct sheaf__pool *pool, bool may_be_long, ready_fn ready)
+{
+    if (spin_for(pool, pool->spin_ns, ready))
+        return true;
+    return may_be_long && pool->spin_ns > 0 && is_calm() &&
+           spin_for(pool, (LONG - 1) * pool->spin_ns, ready);
+}
+
 /* ---- the loop ---- */
 
 /* Takes one iteration of the loop that is offered; false if none is left. */
@@ -63,11 +114,12 @@ static bool take(struct sheaf__pool *pool, uint32_t *left)
     return false;
 }
 
-/* Runs iterations until none is left to take. */
-static void work(struct sheaf__pool *pool)
+/* Runs iterations until none is left to take; false: there was none. */
+static bool work(struct sheaf__pool *pool)
 {
     uint32_t left;
-    while (take(pool, &left)) {
+    bool any = false;
+    for (; take(pool, &left); any = true) {
         uint32_t n = pool->n;
         inside = true;
         pool->fn(n - left, pool->user);
@@ -75,16 +127,20 @@ static void work(struct sheaf__pool *pool)
         if (atomic_fetch_add(&pool->done, 1) + 1 == n && atomic_load(&pool->caller_sleeps))
             sheaf__wake(&pool->done, 1);
     }
+    return any;
+}
+
+static bool is_done(const struct sheaf__pool *pool)
+{
+    return atomic_load_explicit(&pool->done, memory_order_acquire) == pool->n;
 }
 
 /* Waits for the iterations that workers took. They are running, so this is short. */
 static void wait_done(struct sheaf__pool *pool, uint32_t n)
 {
-    struct sheaf__spin spin = sheaf__spin_for(pool->spin_ns);
-    while (atomic_load_explicit(&pool->done, memory_order_acquire) != n)
-        if (!sheaf__spin_again(&spin))
-            break;
     uint32_t done;
+    if (spin(pool, true, is_done))
+        return;
     atomic_store(&pool->caller_sleeps, true);
     while ((done = atomic_load(&pool->done)) != n)
         sheaf__park(&pool->done, done, SHEAF__NO_DEADLINE, "end of a loop");
@@ -138,25 +194,22 @@ static struct sheaf__pool_job *next_job(struct sheaf__pool *pool)
     return job;
 }
 
-static bool has_work(struct sheaf__pool *pool)
+static bool has_news(const struct sheaf__pool *pool)
 {
     return (uint32_t)atomic_load_explicit(&pool->ticket, memory_order_acquire) > 0 ||
-           atomic_load(&pool->job_count) > 0;
+           atomic_load(&pool->job_count) > 0 || atomic_load(&pool->closing);
 }
 
 /* Spins for a while, then sleeps until there is news. */
-static void idle(struct sheaf__pool *pool)
+static void idle(struct sheaf__pool *pool, bool in_loops)
 {
-    struct sheaf__spin spin = sheaf__spin_for(pool->spin_ns);
-    do {
-        if (has_work(pool) || atomic_load(&pool->closing))
-            return;
-    } while (sheaf__spin_again(&spin));
+    if (spin(pool, in_loops, has_news))
+        return;
     uint32_t seen = atomic_load(&pool->news);
     atomic_fetch_add(&pool->sleepers, 1);
     /* Who gives work changes `news` first and then looks for sleepers, so one of the two sees the
      * other. */
-    if (!has_work(pool) && !atomic_load(&pool->closing))
+    if (!has_news(pool))
         sheaf__park(&pool->news, seen, SHEAF__NO_DEADLINE, "work of a pool");
     atomic_fetch_sub(&pool->sleepers, 1);
 }
@@ -164,15 +217,17 @@ static void idle(struct sheaf__pool *pool)
 static void worker(void *user)
 {
     struct sheaf__pool *pool = user;
+    bool in_loops = false; /* the last work was of one */
     for (;;) {
-        work(pool);
+        in_loops = work(pool) || in_loops;
         struct sheaf__pool_job *job = next_job(pool);
         if (job)
             job->fn(job);
         else if (atomic_load(&pool->closing))
             return;
         else
-            idle(pool);
+            idle(pool, in_loops);
+        in_loops = in_loops && !job;
     }
 }
 

@@ -11,6 +11,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 
 struct sheaf__thread {
     pthread_t handle;
@@ -141,6 +142,20 @@ bool sheaf__local_set(struct sheaf__local *local, void *value)
 }
 
 /* ---- threads ---- */
+
+static int64_t nanoseconds(struct timeval t)
+{
+    return (int64_t)t.tv_sec * SHEAF__S + (int64_t)t.tv_usec * SHEAF__US;
+}
+
+struct sheaf__thread_use sheaf__thread_use(void)
+{
+    struct rusage usage;
+    if (getrusage(RUSAGE_THREAD, &usage) != 0)
+        return (struct sheaf__thread_use){0};
+    return (struct sheaf__thread_use){nanoseconds(usage.ru_utime) + nanoseconds(usage.ru_stime),
+                                      (uint64_t)usage.ru_nivcsw};
+}
 
 void sheaf__thread_pin(const int *cpus, size_t count)
 {

@@ -78,6 +78,12 @@ sheaf_status sheaf__thread_join(struct sheaf__thread *thread, int64_t deadline, 
 void sheaf__thread_reap(struct sheaf__thread *thread);
 /* Number of the calling thread, > 0, never used twice in a process. */
 uint64_t sheaf__thread_id(void);
+/* What the calling thread has had of its cores, as far as the system tells. */
+struct sheaf__thread_use {
+    int64_t ran_ns;
+    uint64_t preemptions; /* how often it was taken off for somebody else */
+};
+struct sheaf__thread_use sheaf__thread_use(void);
 /* Lets the calling thread run on the given cores only. Best effort. */
 void sheaf__thread_pin(const int *cpus, size_t count);
 

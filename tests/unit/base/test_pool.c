@@ -6,6 +6,7 @@
 #include "base/sim.h"
 
 #include <string.h>
+#include <unistd.h>
 
 static struct sheaf__pool *new_pool(int threads)
 {
@@ -128,6 +129,39 @@ static void jobs_run_in_order_and_before_the_end(void **state)
     }
 }
 
+/* Looks how much its thread ran; the second look comes after a rest. */
+struct look {
+    struct sheaf__pool_job job;
+    int64_t ran_ns;
+    atomic_bool done;
+};
+
+static void look(struct sheaf__pool_job *job)
+{
+    struct look *l = (struct look *)(void *)job;
+    l->ran_ns = sheaf__thread_use().ran_ns;
+    atomic_store(&l->done, true);
+}
+
+static void idle_workers_sleep(void **state)
+{
+    (void)state;
+    struct sheaf__pool *pool = new_pool(2);
+    int marks[N] = {0};
+    struct look looks[2] = {{.job.fn = look}, {.job.fn = look}};
+    for (int i = 0; i < 100; i++)
+        sheaf__pool_run(pool, N, mark, marks);
+    for (int i = 0; i < 2; i++) {
+        usleep(100 * 1000);
+        rig_ok(sheaf__pool_submit(pool, &looks[i].job, NULL), NULL);
+        int64_t deadline = sheaf__clock_deadline(30);
+        while (!atomic_load(&looks[i].done))
+            assert_true(sheaf__clock_left(deadline) > 0);
+    }
+    assert_true(looks[1].ran_ns - looks[0].ran_ns < 50 * SHEAF__MS);
+    sheaf__pool_free(pool);
+}
+
 /* ---- under the simulator ---- */
 
 static void simulated(void *user)
@@ -182,9 +216,10 @@ static void survives_failed_allocations(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        rig_test(every_iteration_once),     rig_test(loops_may_nest),
-        rig_test(threads_may_share_a_pool), rig_test(jobs_run_in_order_and_before_the_end),
-        rig_test(no_schedule_hangs_it),     rig_test(survives_failed_allocations),
+        rig_test(every_iteration_once),        rig_test(loops_may_nest),
+        rig_test(threads_may_share_a_pool),    rig_test(jobs_run_in_order_and_before_the_end),
+        rig_test(idle_workers_sleep),          rig_test(no_schedule_hangs_it),
+        rig_test(survives_failed_allocations),
     };
     return rig_run(tests);
 }

@@ -3,12 +3,14 @@
 
 #include "base/clock.h"
 #include "base/context.h"
+#include "base/cpu.h"
 #include "base/mem.h"
 #include "base/thread.h"
 
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { THREADS = 4, ROUNDS = 20000 };
 
@@ -194,6 +196,50 @@ static void spins_no_longer_than_asked(void **state)
     assert_false(sheaf__spin_again(&spin));
 }
 
+/* One of two that want the same core, until both were taken off it for the other. */
+struct rival {
+    _Atomic int *left;
+    struct sheaf__thread_use before, after, asleep;
+};
+
+static void compete(void *user)
+{
+    struct rival *r = user;
+    int64_t deadline = sheaf__clock_deadline(30);
+    r->before = r->after = sheaf__thread_use();
+    while (r->after.preemptions == r->before.preemptions && sheaf__clock_left(deadline) > 0)
+        r->after = sheaf__thread_use();
+    atomic_fetch_sub(r->left, 1);
+    while (atomic_load(r->left) > 0 && sheaf__clock_left(deadline) > 0)
+        ;
+    r->after = sheaf__thread_use();
+    usleep(100 * 1000);
+    r->asleep = sheaf__thread_use();
+}
+
+static void tells_what_a_thread_had_of_its_cores(void **state)
+{
+    (void)state;
+    enum { RIVALS = 2 };
+    int cpu;
+    assert_true(sheaf__cpu_list(&cpu, 1) > 0);
+    _Atomic int left = RIVALS;
+    struct rival rivals[RIVALS] = {{.left = &left}, {.left = &left}};
+    struct sheaf__thread *threads[RIVALS];
+    const struct sheaf__thread_options options = {.cpus = &cpu, .cpu_count = 1};
+    sheaf_error err = {0};
+    for (int i = 0; i < RIVALS; i++)
+        rig_ok(sheaf__thread_start("rival", compete, &rivals[i], &options, &threads[i], &err),
+               &err);
+    join(threads, RIVALS);
+    for (int i = 0; i < RIVALS; i++) {
+        const struct rival *r = &rivals[i];
+        assert_true(r->after.preemptions > r->before.preemptions);
+        assert_true(r->after.ran_ns > r->before.ran_ns);
+        assert_true(r->asleep.ran_ns - r->after.ran_ns < 50 * SHEAF__MS);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -203,6 +249,7 @@ int main(void)
         rig_test(inherits_context_and_blocks_signals),
         rig_test(a_late_thread_is_named),
         rig_test(spins_no_longer_than_asked),
+        rig_test(tells_what_a_thread_had_of_its_cores),
     };
     return rig_run(tests);
 }
