@@ -97,7 +97,10 @@ typedef sheaf_status (*sheaf_step_fn)(sheaf_replica *r, const sheaf_element *in,
 
 /** Runs `fn` on every replica (R4.11–R4.18). `in` NULL: an empty element. `out` may be NULL. Equal plain numbers of all
  *  replicas come back as one; with one replica the value is bare. Enters the scope by itself. Errors: the lowest
- *  replica's that is not itself a cancellation. */
+ *  replica's that is not itself a cancellation.
+ *
+ *  All replicas make the same calls to each other, in the same order (R4.14); one that makes another, or ends without,
+ *  fails the step at once with SHEAF_ERR_FAILED_PRECONDITION. */
 SHEAF_CHECKED sheaf_status sheaf_run(sheaf_strategy *s, sheaf_step_fn fn, void *user,
                                      const sheaf_values *in, sheaf_values **out, sheaf_error *err);
 

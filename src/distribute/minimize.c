@@ -162,6 +162,7 @@ static sheaf_status fill_unused(struct sheaf__gradient *all, size_t count, sheaf
 
 static sheaf_status finish_reducer(struct reducer *u, struct sheaf__gradient *all, sheaf_error *err)
 {
+    SHEAF__TRY(sheaf__replica_come(u->replica, "the sum of the gradients", NULL, err));
     for (size_t i = 0; i < u->count; i++)
         if (all[i].value->layout != SHEAF__DENSE)
             SHEAF__TRY(reduce_rows(u, &all[i], &u->sums[i], err));
@@ -228,8 +229,9 @@ static sheaf_status bind_once(sheaf_replica *r, sheaf_optimizer *o,
                                 "strategy made; do it in a step that this strategy runs",
                                 s->cls->name, sheaf_variable_name(all[i].variable));
     }
+    const struct sheaf__meeting meeting = {.what = "the first minimize", .fn = bind_at_meeting};
     if (!sheaf__is_bound(o))
-        SHEAF__TRY(sheaf__replica_meet(r, "the first minimize", &mine, bind_at_meeting, NULL, err));
+        SHEAF__TRY(sheaf__replica_meet(r, &meeting, &mine, err));
     return bind_gradients(&mine, err);
 }
 

@@ -120,8 +120,9 @@ static sheaf_status mirrored_assign(sheaf_variable *v, enum sheaf__assign_op op,
         return assign_copy(c, own, op, value, err);
     struct written mine = {value};
     struct aggregation a = {c, op};
-    return sheaf__replica_meet(mode->replica, "an aggregated assignment", &mine, write_aggregated,
-                               &a, err);
+    const struct sheaf__meeting meeting = {"an assignment to variable", v->name, write_aggregated,
+                                           &a};
+    return sheaf__replica_meet(mode->replica, &meeting, &mine, err);
 }
 
 static const struct sheaf__variable_class mirrored_class = {

@@ -52,14 +52,15 @@ static sheaf_status call_step(struct replica_slot *slot, const struct sheaf__job
                         sheaf_status_name(status));
 }
 
-/* The others stop where they wait; other workers hear the cause. */
-static void fail_step(struct sheaf__replicas *all, const struct replica_slot *slot)
+/* The others stop where they wait; other workers hear the first cause. */
+static void fail_step(const sheaf_replica *r, const sheaf_error *cause)
 {
-    const bool first =
-        sheaf__token_cancel_with(all->token, SHEAF_ERR_CANCELLED, "replica %d failed: %s",
-                                 slot->replica.id, slot->error.message);
-    if (first)
-        sheaf__sync_abort(slot->replica.strategy, &slot->error);
+    struct sheaf__replicas *all = r->all;
+    if (atomic_exchange(&all->failed, true))
+        return;
+    sheaf__sync_abort(r->strategy, cause);
+    sheaf__token_cancel_with(all->token, SHEAF_ERR_CANCELLED, "replica %d failed: %s", r->id,
+                             cause->message);
 }
 
 static void run_slot(struct sheaf__replicas *all, struct replica_slot *slot)
@@ -85,9 +86,10 @@ static void run_slot(struct sheaf__replicas *all, struct replica_slot *slot)
     sheaf__device_set_own(own);
     sheaf__mode_pop(&mode);
     r->plan = NULL;
+    if (slot->status >= 0)
+        slot->status = sheaf__meet_leave(&all->meet, r->local, &slot->error);
     if (slot->status < 0)
-        fail_step(all, slot);
-    sheaf__meet_leave(&all->meet, r->local);
+        fail_step(r, &slot->error);
 }
 
 /* The replicas' threads. */
@@ -195,7 +197,7 @@ sheaf_status sheaf__replicas_of(sheaf_strategy *s, struct sheaf__replicas **repl
             return sheaf__no_memory(err, "replicas");
         all->count = s->local;
         all->slots = sheaf__calloc((size_t)s->local, sizeof(*all->slots));
-        if (!all->slots || !sheaf__meet_init(&all->meet, s->local)) {
+        if (!all->slots || !sheaf__meet_init(&all->meet, s->local, s->first)) {
             sheaf__replicas_free(all);
             return sheaf__no_memory(err, "replicas");
         }
@@ -229,17 +231,16 @@ static sheaf_status choose_error(const struct sheaf__replicas *all, sheaf_error 
     return chosen->status;
 }
 
-static sheaf_status collect(struct sheaf__replicas *all, const struct sheaf__job *job,
-                            sheaf_error *err)
+/* Nothing is given if the step failed. */
+static void give_outs(struct sheaf__replicas *all, const struct sheaf__job *job,
+                      sheaf_status status)
 {
-    sheaf_status status = choose_error(all, err);
     for (int i = 0; i < all->count; i++) {
         if (status < 0)
             sheaf_element_free(all->slots[i].out);
         job->outs[i] = status < 0 ? NULL : all->slots[i].out;
         all->slots[i].out = NULL;
     }
-    return status;
 }
 
 /* A token for the step: the last step's, unless that was cancelled. */
@@ -257,16 +258,19 @@ sheaf_status sheaf__replicas_run(sheaf_strategy *s, const struct sheaf__job *job
     struct sheaf__replicas *all;
     SHEAF__TRY(sheaf__replicas_of(s, &all, err));
     SHEAF__TRY(ready_token(all, err));
-    all->job = job;
-    sheaf__meet_reset(&all->meet);
     sheaf__sync_reset(s);
+    all->job = job;
+    atomic_store(&all->failed, false);
+    sheaf__meet_reset(&all->meet);
     if (all->count > 1)
         start_step(all, false);
     run_slot(all, &all->slots[0]);
     if (all->count > 1)
         await_replicas(all);
     all->job = NULL;
-    return collect(all, job, err);
+    sheaf_status status = choose_error(all, err);
+    give_outs(all, job, status);
+    return status;
 }
 
 /* What a replica sees. */
@@ -333,14 +337,31 @@ sheaf_status sheaf__replica_check(sheaf_replica *r, const char *what, sheaf_erro
     return SHEAF_OK;
 }
 
-sheaf_status sheaf__replica_meet(sheaf_replica *r, const char *what, void *contribution,
-                                 sheaf__meet_fn fn, void *user, sheaf_error *err)
+sheaf_status sheaf__replica_come(sheaf_replica *r, const char *what, const char *of,
+                                 sheaf_error *err)
 {
-    SHEAF__TRY(sheaf__replica_check(r, what, err));
+    struct sheaf__meet_call call = {.what = what};
+    sheaf_error error;
+    if (!r->all || r->all->count == 1)
+        return SHEAF_OK;
+    SHEAF__TRY(sheaf__token_check(r->all->token, err));
+    if (of)
+        sheaf__str_copy(call.of, sizeof(call.of), of);
+    if (sheaf__meet_come(&r->all->meet, r->local, &call, &error) == SHEAF_OK)
+        return SHEAF_OK;
+    fail_step(r, &error);
+    sheaf__frame_latch(&error); /* whatever the program makes of it: the step has failed */
+    return sheaf__error_copy(err, &error);
+}
+
+sheaf_status sheaf__replica_meet(sheaf_replica *r, const struct sheaf__meeting *meeting,
+                                 void *contribution, sheaf_error *err)
+{
+    SHEAF__TRY(sheaf__replica_check(r, meeting->what, err));
     if (!r->all)
-        return fn(&contribution, 1, user, err);
-    struct sheaf__replicas *all = r->all;
-    const struct sheaf__meet_ticket ticket = {what, contribution};
-    const struct sheaf__wait wait = sheaf__sync_wait(r->strategy, what);
-    return sheaf__meet_at(&all->meet, r->local, &ticket, fn, user, &wait, err);
+        return meeting->fn(&contribution, 1, meeting->user, err);
+    SHEAF__TRY(sheaf__replica_come(r, meeting->what, meeting->of, err));
+    const struct sheaf__wait wait = sheaf__sync_wait(r->strategy, meeting->what);
+    return sheaf__meet_hold(&r->all->meet, r->local, contribution, meeting->fn, meeting->user,
+                            &wait, err);
 }

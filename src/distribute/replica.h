@@ -36,6 +36,7 @@ struct sheaf__replicas {
     struct sheaf__cond changed;
     _Atomic uint32_t generation; /* steps started */
     _Atomic uint32_t working;    /* replicas besides 0 that have not finished */
+    _Atomic bool failed;         /* a replica failed: the step is cancelled */
     bool closing;
 };
 
@@ -51,10 +52,19 @@ sheaf_status sheaf__replicas_run(sheaf_strategy *s, const struct sheaf__job *job
 /* The replica context outside strategies (R4.2). */
 sheaf_replica *sheaf__replica_default(void);
 
-/* The replica meets the others (meet.h). Fails outside the replica's own step (R4.36). */
-sheaf_status sheaf__replica_meet(sheaf_replica *r, const char *what, void *contribution,
-                                 sheaf__meet_fn fn, void *user, sheaf_error *err);
 /* SHEAF_OK if `r` is the replica the calling thread runs. `what` names the call. */
 sheaf_status sheaf__replica_check(sheaf_replica *r, const char *what, sheaf_error *err);
+/* The replica comes to a call of all replicas (meet.h), a static string; `of`: the variable's name, or
+ * NULL. A failure fails the step of all. Before any call on the channels of replicas. */
+sheaf_status sheaf__replica_come(sheaf_replica *r, const char *what, const char *of,
+                                 sheaf_error *err);
+/* It comes to a meeting, where `fn` acts for all. Fails outside the replica's own step (R4.36). */
+struct sheaf__meeting {
+    const char *what, *of;
+    sheaf__meet_fn fn;
+    void *user;
+};
+sheaf_status sheaf__replica_meet(sheaf_replica *r, const struct sheaf__meeting *meeting,
+                                 void *contribution, sheaf_error *err);
 
 #endif

@@ -48,6 +48,8 @@ static sheaf_tensor *sum_over_replicas(sheaf_replica *r, sheaf_tensor *t)
 {
     sheaf_error err = {0};
     sheaf_strategy *s = r->strategy;
+    if (sheaf__replica_come(r, "all_reduce", NULL, &err) < 0)
+        return sheaf__tensor_give(NULL, &err);
     sheaf_tensor *out = sheaf__tensor_new(t->dtype, t->shape, NULL, &err);
     const void *in = out ? sheaf__tensor_host(t, &err) : NULL;
     char shape[64];
@@ -155,7 +157,7 @@ static sheaf_tensor *gather_now(sheaf_replica *r, sheaf_tensor *t, int axis, int
     const struct sheaf__wait wait = sheaf__sync_wait(s, "all_gather");
     void *data = NULL;
     const void *bytes = sheaf__tensor_host(t, &err);
-    if (!bytes ||
+    if (!bytes || sheaf__replica_come(r, "all_gather", NULL, &err) < 0 ||
         sheaf__channel_all_gather(s->sync->values, r->local, &mine, sizes, heads, &wait, &err) <
             0 ||
         check_parts(heads, s->total, r->id, axis, &err) < 0 ||
@@ -257,7 +259,8 @@ sheaf_element *sheaf_merge_call(sheaf_replica *r, sheaf_merge_fn fn, void *user,
     sheaf_error err = {0};
     struct merge mine = {.in = in ? in : sheaf_element_new()};
     struct merge_job job = {sheaf_replica_strategy(r), fn, user};
-    if (sheaf__replica_meet(r, "merge_call", &mine, merge, &job, &err) < 0) {
+    const struct sheaf__meeting meeting = {.what = "merge_call", .fn = merge, .user = &job};
+    if (sheaf__replica_meet(r, &meeting, &mine, &err) < 0) {
         sheaf_element *failed = sheaf_element_new();
         sheaf_element_put(failed, "", sheaf__tensor_give(NULL, &err));
         return failed;

@@ -134,8 +134,9 @@ static sheaf_tensor *aggregate(sheaf_variable *v, sheaf_tensor *value, sheaf_sta
         return NULL;
     }
     struct written mine = {.value = value};
-    *status =
-        sheaf__replica_meet(r, "an aggregated assignment", &mine, aggregate_at_meeting, v, err);
+    const struct sheaf__meeting meeting = {"an assignment to variable", v->name,
+                                           aggregate_at_meeting, v};
+    *status = sheaf__replica_meet(r, &meeting, &mine, err);
     return *status < 0 ? NULL : sheaf__frame_own(mine.all);
 }
 
