@@ -28,10 +28,10 @@ static sheaf_status take_core(struct sheaf__team *team, int number, struct sheaf
     c->core = sheaf__core_get(team, number);
     if (!c->core)
         status = sheaf__no_memory(err, "a channel");
-    else if (c->core->open)
+    else if (c->core->channels[c->by_process])
         status = sheaf__error(err, SHEAF_ERR_INTERNAL, "channel %d is open already", number);
     else
-        c->core->open = true;
+        c->core->channels[c->by_process] = c;
     sheaf__mutex_unlock(&team->lock);
     return status;
 }
@@ -45,6 +45,7 @@ sheaf_status sheaf__channel_open(struct sheaf__team *team, int number, int local
     if (!c)
         return sheaf__no_memory(err, "a channel");
     c->team = team;
+    c->by_process = local == 1;
     c->local = local ? 1 : team->local;
     c->spin = sheaf__config_int(SHEAF__CONFIG_SPIN_US) * SHEAF__US;
     c->layout = local ? &team->by_rank : &team->by_replica;
@@ -66,20 +67,30 @@ void sheaf__channel_free(struct sheaf__channel *channel)
         return;
     sheaf__jobs_free(channel);
     sheaf__mutex_lock(&channel->team->lock);
-    channel->core->open = false;
+    channel->core->channels[channel->by_process] = NULL;
     sheaf__mutex_unlock(&channel->team->lock);
     sheaf__free(channel->args);
     sheaf__free(channel);
 }
 
+static void stop(struct sheaf__channel *channel, bool stopped)
+{
+    sheaf__mutex_lock(&channel->lock);
+    channel->stopped = stopped;
+    if (stopped)
+        sheaf__cond_broadcast(&channel->cond);
+    sheaf__mutex_unlock(&channel->lock);
+    if (stopped)
+        sheaf__jobs_wake(channel);
+}
+
 void sheaf__channel_abort(struct sheaf__channel *channel, const sheaf_error *cause)
 {
-    sheaf__core_fail(channel->core, cause);
-    sheaf__mutex_lock(&channel->lock);
-    channel->stopped = true;
-    sheaf__cond_broadcast(&channel->cond);
-    sheaf__mutex_unlock(&channel->lock);
-    sheaf__jobs_wake(channel);
+    struct sheaf__core *core = channel->core;
+    sheaf__core_fail(core, cause);
+    for (int i = 0; i < 2; i++)
+        if (core->channels[i])
+            stop(core->channels[i], true);
 }
 
 /* Those of epochs that are over. */
@@ -100,12 +111,13 @@ void sheaf__channel_reset(struct sheaf__channel *channel)
         core->failure.status = SHEAF_OK;
         core->epoch++;
         core->seq = 0;
+        core->when = 0;
         forget_aborts(core);
     }
     sheaf__mutex_unlock(&channel->team->lock);
-    sheaf__mutex_lock(&channel->lock);
-    channel->stopped = false;
-    sheaf__mutex_unlock(&channel->lock);
+    for (int i = 0; i < 2; i++)
+        if (core->channels[i])
+            stop(core->channels[i], false);
 }
 
 /* ---- calls ---- */
@@ -124,6 +136,13 @@ sheaf_status sheaf__coll_check_reduction(const struct sheaf__reduction *r, sheaf
     return SHEAF_OK;
 }
 
+/* May be NULL. */
+static void set_name(struct sheaf__coll_args *args, const char *name)
+{
+    if (name)
+        sheaf__str_copy(args->what.name, sizeof(args->what.name), name);
+}
+
 void sheaf__coll_reduction_args(enum sheaf__coll_kind kind, const struct sheaf__reduction *r,
                                 struct sheaf__coll_args *args)
 {
@@ -132,8 +151,7 @@ void sheaf__coll_reduction_args(enum sheaf__coll_kind kind, const struct sheaf__
     args->what.op = (uint8_t)r->op;
     args->what.dtype = (uint8_t)r->dtype;
     args->what.count = r->count;
-    if (r->name)
-        sheaf__str_copy(args->what.name, sizeof(args->what.name), r->name);
+    set_name(args, r->name);
     args->in = r->in;
     args->out = r->out;
 }
@@ -171,6 +189,7 @@ sheaf_status sheaf__channel_broadcast(struct sheaf__channel *channel, int local,
         .in = data,
         .out = data,
     };
+    set_name(&args, wait->what);
     if (root < 0 || root >= channel->layout->total)
         return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "broadcast from %d, expected 0 to %d",
                             root, channel->layout->total - 1);
@@ -188,6 +207,7 @@ sheaf_status sheaf__channel_all_gather(struct sheaf__channel *channel, int local
         .out = all,
         .sizes = sizes,
     };
+    set_name(&args, wait->what);
     for (int i = 0; i < total; i++)
         args.what.count += sizes[i];
     args.what.check = sheaf__hash(sizes, (size_t)total * sizeof(*sizes));
@@ -205,6 +225,7 @@ sheaf_status sheaf__channel_gather_bytes(struct sheaf__channel *channel, int loc
         .sizes_out = sizes,
         .all_out = &result,
     };
+    set_name(&args, wait->what);
     SHEAF__TRY(sheaf__crew_call(channel, local, &args, wait, err));
     *all = result;
     return SHEAF_OK;
@@ -214,5 +235,6 @@ sheaf_status sheaf__channel_barrier(struct sheaf__channel *channel, int local,
                                     const struct sheaf__wait *wait, sheaf_error *err)
 {
     struct sheaf__coll_args args = {.what = {.kind = SHEAF__COLL_BARRIER}};
+    set_name(&args, wait->what);
     return sheaf__crew_call(channel, local, &args, wait, err);
 }

@@ -37,11 +37,13 @@ enum sheaf__coll_kind {
 
 /* What is called: equal on all replicas and members, but for `own`. Crosses processes as it is. */
 struct sheaf__coll_what {
-    uint8_t kind, op, dtype, zero;
+    uint8_t kind, op, dtype;
+    uint8_t by_process; /* one thread speaks for all replicas of a process */
     int32_t root;
     uint64_t count; /* elements, or bytes */
     uint64_t check; /* of the sizes of a gather */
     uint64_t own;   /* bytes of this member alone: gather_bytes */
+    uint64_t when;  /* in a round or between two (round.c) */
     char name[64];
 };
 
@@ -125,6 +127,7 @@ struct sheaf__arrival {
 };
 
 struct sheaf__exchange;
+struct sheaf__channel;
 
 /* All calls of an epoch from that one on are aborted. */
 struct sheaf__abort {
@@ -140,12 +143,15 @@ struct sheaf__core {
     /* Under team->lock. */
     uint32_t epoch;
     uint64_t seq;        /* of the next call */
+    uint64_t when;       /* of this member: 2 * n - 1 in round n of the epoch, 2 * n after it */
+    const char *noun;    /* what a round is */
     sheaf_error failure; /* status < 0: of this epoch */
     /* What other members aborted, in this epoch and later ones. */
     struct sheaf__abort *aborts;
     size_t abort_count, abort_capacity;
     struct sheaf__list arrivals;
     _Atomic bool calling; /* call `seq - 1` is being made */
+    _Atomic bool busy;    /* a thread acts for this member */
     struct sheaf__exchange *current;
     struct sheaf__arrival **calls; /* room for the current exchange */
     _Atomic uint64_t events;       /* counts what an exchange may wait for */
@@ -159,7 +165,7 @@ struct sheaf__core {
     size_t piece_capacity;
     const void **arrays;
     size_t array_capacity;
-    bool open;
+    struct sheaf__channel *channels[2]; /* that are open: of replicas, of the process */
 };
 
 /* Memory of the core that stays for later calls; NULL: no memory. Not kept over calls. */
@@ -227,17 +233,30 @@ void sheaf__coll_describe(const struct sheaf__coll_what *what, char *text, size_
 /* Whether two calls fit together. */
 bool sheaf__coll_same(const struct sheaf__coll_what *a, const struct sheaf__coll_what *b);
 /* TEAM_MISMATCH, naming both. */
-sheaf_status sheaf__coll_mismatch(const char *who, const struct sheaf__coll_what *a,
-                                  const char *other, const struct sheaf__coll_what *b,
-                                  sheaf_error *err);
+sheaf_status sheaf__coll_mismatch(const struct sheaf__core *core, const char *who,
+                                  const struct sheaf__coll_what *a, const char *other,
+                                  const struct sheaf__coll_what *b, sheaf_error *err);
 
 /* Something happened that a call may wait for: wakes it in shared memory, too. With team->lock. */
 void sheaf__core_event(struct sheaf__core *core);
 
 /* The same between this member and member `rank`, which the error names. */
-sheaf_status sheaf__coll_member_mismatch(const struct sheaf__team *team,
+sheaf_status sheaf__coll_member_mismatch(const struct sheaf__core *core,
                                          const struct sheaf__coll_what *mine, int rank,
                                          const struct sheaf__coll_what *theirs, sheaf_error *err);
+
+/* ---- rounds (round.c) ---- */
+
+/* Where a call is made, if errors should say so: " in step 3", " after step 3". */
+const char *sheaf__round_text(const struct sheaf__core *core, uint64_t when, char text[48]);
+/* TEAM_MISMATCH: member `rank` is in a call from an earlier place than `when`, to which member `beyond`
+ * has gone on without it. */
+sheaf_status sheaf__round_left_out(const struct sheaf__core *core, int rank,
+                                   const struct sheaf__coll_what *what, int beyond, uint64_t when,
+                                   sheaf_error *err);
+/* Whether this member has left the call out; then the error says so. With team->lock. */
+bool sheaf__round_has_left_out(const struct sheaf__core *core, const struct sheaf__coll_head *head,
+                               sheaf_error *err);
 
 /* ---- messages (messages.c) ---- */
 
@@ -292,10 +311,10 @@ sheaf_status sheaf__shm_reduce(struct sheaf__channel *c, const struct sheaf__col
                                sheaf_error *err);
 /* Wakes the thread that waits in shared memory for a call of the core, if any. With team->lock. */
 void sheaf__shm_poke(struct sheaf__core *core);
+/* Tells the others where this member is now; fails if one of them is in a call that it has left out. */
+sheaf_status sheaf__shm_go_on(const struct sheaf__channel *c, sheaf_error *err);
 
 /* ---- calls of the leader, over the members; arrays of the local replicas (reduce.c, spread.c) ---- */
-
-struct sheaf__channel;
 
 /* One replica's call. */
 struct sheaf__coll_args {
@@ -333,6 +352,7 @@ struct sheaf__channel {
     struct sheaf__core *core;
     const struct sheaf__layout *layout;
     int local;                /* threads that call */
+    bool by_process;          /* one, for all replicas */
     int64_t spin;             /* ns before a follower sleeps */
     struct sheaf__mutex lock; /* guards what follows */
     struct sheaf__cond cond;

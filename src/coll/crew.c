@@ -71,7 +71,7 @@ static sheaf_status compare(struct sheaf__channel *c, struct sheaf__coll_args *c
             continue;
         snprintf(first, sizeof(first), "replica %d", base);
         snprintf(other, sizeof(other), "replica %d", base + i);
-        return sheaf__coll_mismatch(first, &a, other, &b, err);
+        return sheaf__coll_mismatch(c->core, first, &a, other, &b, err);
     }
     return SHEAF_OK;
 }
@@ -85,12 +85,20 @@ static sheaf_status check_alone(struct sheaf__channel *c, sheaf_error *err)
     return status;
 }
 
-sheaf_status sheaf__crew_act(struct sheaf__channel *c, struct sheaf__coll_args **args,
-                             const struct sheaf__wait *wait, sheaf_error *err)
+/* Says where the call is made. */
+static void stamp(const struct sheaf__channel *c, struct sheaf__coll_args *const *args)
 {
-    sheaf_error local = {0};
-    sheaf_error *e = err ? err : &local;
+    for (int i = 0; i < c->local; i++) {
+        args[i]->what.by_process = c->by_process;
+        args[i]->what.when = c->core->when;
+    }
+}
+
+static sheaf_status act(struct sheaf__channel *c, struct sheaf__coll_args **args,
+                        const struct sheaf__wait *wait, sheaf_error *e)
+{
     sheaf_status status = c->team->size == 1 ? check_alone(c, e) : SHEAF_OK;
+    stamp(c, args);
     if (status == SHEAF_OK)
         status = compare(c, args, e);
     if (status == SHEAF_OK)
@@ -98,6 +106,22 @@ sheaf_status sheaf__crew_act(struct sheaf__channel *c, struct sheaf__coll_args *
     if (status < 0)
         sheaf__core_fail(c->core, e);
     atomic_store_explicit(&c->core->calling, false, memory_order_relaxed);
+    return status;
+}
+
+/* Members answer each other one call after the other; a member alone may act for several at once. */
+sheaf_status sheaf__crew_act(struct sheaf__channel *c, struct sheaf__coll_args **args,
+                             const struct sheaf__wait *wait, sheaf_error *err)
+{
+    sheaf_error local = {0};
+    if (c->team->size == 1)
+        return act(c, args, wait, err ? err : &local);
+    if (atomic_exchange_explicit(&c->core->busy, true, memory_order_acquire))
+        return sheaf__error(err, SHEAF_ERR_FAILED_PRECONDITION,
+                            "two threads make calls to the other members at once, expected one "
+                            "after the other");
+    sheaf_status status = act(c, args, wait, err ? err : &local);
+    atomic_store_explicit(&c->core->busy, false, memory_order_release);
     return status;
 }
 

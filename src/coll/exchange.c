@@ -26,10 +26,9 @@ void sheaf__coll_describe(const struct sheaf__coll_what *w, char *text, size_t s
     switch (w->kind) {
     case SHEAF__COLL_ALL_REDUCE:
     case SHEAF__COLL_REDUCE_SCATTER:
-        snprintf(text, size, "%s (%s) of %" PRIu64 " %s%s%.*s%s", name,
+        snprintf(text, size, "%s (%s) of %" PRIu64 " %s", name,
                  w->op == SHEAF_REDUCE_MEAN ? "mean" : "sum", w->count,
-                 sheaf_dtype_name((sheaf_dtype)w->dtype), named ? " \"" : "", named, w->name,
-                 named ? "\"" : "");
+                 sheaf_dtype_name((sheaf_dtype)w->dtype));
         break;
     case SHEAF__COLL_BROADCAST:
         snprintf(text, size, "%s of %" PRIu64 " bytes from %d", name, w->count, w->root);
@@ -41,24 +40,34 @@ void sheaf__coll_describe(const struct sheaf__coll_what *w, char *text, size_t s
     default:
         snprintf(text, size, "%s", name);
     }
+    size_t used = strlen(text);
+    if (named)
+        snprintf(text + used, size - used, " \"%.*s\"", named, w->name);
 }
 
-sheaf_status sheaf__coll_mismatch(const char *who, const struct sheaf__coll_what *a,
-                                  const char *other, const struct sheaf__coll_what *b,
-                                  sheaf_error *err)
+sheaf_status sheaf__coll_mismatch(const struct sheaf__core *core, const char *who,
+                                  const struct sheaf__coll_what *a, const char *other,
+                                  const struct sheaf__coll_what *b, sheaf_error *err)
 {
-    char mine[112], theirs[112];
+    char mine[112], theirs[112], here[48] = "", there[48] = "";
     sheaf__coll_describe(a, mine, sizeof(mine));
     sheaf__coll_describe(b, theirs, sizeof(theirs));
-    return sheaf__error(err, SHEAF_ERR_TEAM_MISMATCH, "%s calls %s, %s calls %s", who, mine, other,
-                        theirs);
+    if (a->when != b->when) {
+        sheaf__round_text(core, a->when, here);
+        sheaf__round_text(core, b->when, there);
+    } else if (a->by_process != b->by_process) {
+        sheaf__str_copy(here, sizeof(here), a->by_process ? " of processes" : " of replicas");
+        sheaf__str_copy(there, sizeof(there), b->by_process ? " of processes" : " of replicas");
+    }
+    return sheaf__error(err, SHEAF_ERR_TEAM_MISMATCH, "%s calls %s%s, %s calls %s%s", who, mine,
+                        here, other, theirs, there);
 }
 
 bool sheaf__coll_same(const struct sheaf__coll_what *a, const struct sheaf__coll_what *b)
 {
     return a->kind == b->kind && a->op == b->op && a->dtype == b->dtype && a->root == b->root &&
-           a->count == b->count && a->check == b->check &&
-           memcmp(a->name, b->name, sizeof(a->name)) == 0;
+           a->count == b->count && a->check == b->check && a->when == b->when &&
+           a->by_process == b->by_process && memcmp(a->name, b->name, sizeof(a->name)) == 0;
 }
 
 /* ---- cores ---- */
@@ -158,15 +167,16 @@ void sheaf__core_fail(struct sheaf__core *core, const sheaf_error *cause)
 
 /* ---- beginning ---- */
 
-sheaf_status sheaf__coll_member_mismatch(const struct sheaf__team *team,
+sheaf_status sheaf__coll_member_mismatch(const struct sheaf__core *core,
                                          const struct sheaf__coll_what *mine, int rank,
                                          const struct sheaf__coll_what *theirs, sheaf_error *err)
 {
+    const struct sheaf__team *team = core->team;
     const sheaf_task *a = &team->members[team->rank].task, *b = &team->members[rank].task;
     char us[40], them[40];
     snprintf(us, sizeof(us), SHEAF__TASK, a->job, a->index);
     snprintf(them, sizeof(them), SHEAF__TASK, b->job, b->index);
-    sheaf__coll_mismatch(us, mine, them, theirs, err);
+    sheaf__coll_mismatch(core, us, mine, them, theirs, err);
     sheaf__error_set_peer(err, b->job, b->index);
     return SHEAF_ERR_TEAM_MISMATCH;
 }
@@ -179,7 +189,7 @@ static void meet(struct sheaf__exchange *x, struct sheaf__arrival *a)
     x->calls[rank] = a;
     x->arrived++;
     if (!sheaf__coll_same(&x->what, &a->head->u.what) && core->failure.status == SHEAF_OK)
-        sheaf__coll_member_mismatch(core->team, &x->what, rank, &a->head->u.what, &core->failure);
+        sheaf__coll_member_mismatch(core, &x->what, rank, &a->head->u.what, &core->failure);
 }
 
 static bool is_for(const struct sheaf__exchange *x, const struct sheaf__arrival *a)

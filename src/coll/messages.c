@@ -221,13 +221,18 @@ static void serve(struct sheaf__call *call, void *user)
     struct sheaf__registry *r = user;
     const struct sheaf__coll_head *head = head_of(call);
     struct sheaf__arrival *a = head ? new_arrival(call, head) : NULL;
+    sheaf_error cause;
     bool taken = false;
     sheaf__mutex_lock(&r->lock);
     struct sheaf__team *team = head ? team_of(r, head, sheaf__call_peer(call)) : NULL;
     if (team) {
         sheaf__mutex_lock(&team->lock);
         taken = deliver(team, call, a, head);
+        struct sheaf__core *core = taken ? team->cores[head->channel] : NULL;
+        bool refused = core && sheaf__round_has_left_out(core, head, &cause);
         sheaf__mutex_unlock(&team->lock);
+        if (refused)
+            sheaf__core_fail(core, &cause);
     } else if (a && head->type == SHEAF__COLL_JOIN) {
         sheaf__list_append(&r->early, &a->node);
         taken = true;

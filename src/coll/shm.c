@@ -29,6 +29,7 @@ struct line {
     /* Written by its member. */
     alignas(64) _Atomic uint64_t called;
     _Atomic uint64_t copied, summed;
+    _Atomic uint64_t when; /* where it is among its rounds, with the epoch */
     /* Written by all. */
     alignas(64) _Atomic uint32_t asleep;
     _Atomic uint32_t bell;
@@ -127,6 +128,40 @@ static bool reached(const struct until *u)
     return true;
 }
 
+/* What a member says of its call number `calls`, from 1. */
+static const struct sheaf__coll_what *said(const struct sheaf__channel *c, int rank, uint64_t calls)
+{
+    return &area(c, rank)->slots[(calls - 1) & 1].what;
+}
+
+/* Epochs are told apart as in the counters of calls. */
+static uint64_t when_in(uint32_t epoch, uint64_t when)
+{
+    return ((uint64_t)epoch << 40) + when;
+}
+
+/* While this member waits for the others' calls: whether one has made another call, or gone on without
+ * this one. Where it is, is looked at before what it calls, as it says so after. */
+static sheaf_status agree_so_far(const struct until *u, sheaf_error *err)
+{
+    const struct sheaf__core *core = u->c->core;
+    int rank = core->team->rank;
+    const struct sheaf__coll_what *mine = said(u->c, rank, core->shm_calls);
+    for (int r = 0; r < core->team->size; r++) {
+        uint64_t when = atomic_load(&area(u->c, r)->line.when);
+        if (r == rank)
+            continue;
+        if (counter_of(u, r) < u->value) {
+            if (when >> 40 == core->epoch && when > when_in(core->epoch, mine->when))
+                return sheaf__round_left_out(core, rank, mine, r, when - when_in(core->epoch, 0),
+                                             err);
+        } else if (!sheaf__coll_same(mine, said(u->c, r, u->value))) {
+            return sheaf__coll_member_mismatch(core, mine, r, said(u->c, r, u->value), err);
+        }
+    }
+    return SHEAF_OK;
+}
+
 /* Whether it can still come. A member that has left has done all of its part, or never will. */
 static sheaf_status check(struct until *u, sheaf_error *err)
 {
@@ -135,6 +170,8 @@ static sheaf_status check(struct until *u, sheaf_error *err)
     sheaf__mutex_lock(&team->lock);
     u->events = atomic_load(&core->events);
     sheaf_status status = sheaf__core_check_failure(core, core->seq - 1, err);
+    if (status == SHEAF_OK && u->counter == offsetof(struct line, called))
+        status = agree_so_far(u, err);
     if (status == SHEAF_OK && team->lost.status < 0 && !reached(u)) {
         bool needed = team->crashed;
         for (int r = 0; r < team->size; r++)
@@ -242,10 +279,10 @@ static sheaf_status compare(const struct sheaf__channel *c, const struct sheaf__
 {
     const struct sheaf__team *team = c->team;
     for (int r = 0; r < team->size; r++) {
-        const struct sheaf__coll_what *theirs = &area(c, r)->slots[call & 1].what;
+        const struct sheaf__coll_what *theirs = said(c, r, call + 1);
         if (r == team->rank || sheaf__coll_same(what, theirs))
             continue;
-        return sheaf__coll_member_mismatch(team, what, r, theirs, err);
+        return sheaf__coll_member_mismatch(c->core, what, r, theirs, err);
     }
     return SHEAF_OK;
 }
@@ -302,6 +339,29 @@ sheaf_status sheaf__shm_meet(struct sheaf__channel *c, const struct sheaf__coll_
 const uint8_t *sheaf__shm_data(const struct sheaf__channel *c, int rank)
 {
     return area(c, rank)->slots[(c->core->shm_calls - 1) & 1].data;
+}
+
+/* Whether a member is in a call that this one has left out: it has called more, from a place that is
+ * behind. What a call says is there before it is counted. */
+static sheaf_status find_left_out(const struct sheaf__channel *c, sheaf_error *err)
+{
+    const struct sheaf__core *core = c->core;
+    for (int r = 0; r < core->team->size && core->shm_epoch == core->epoch; r++) {
+        uint64_t calls = atomic_load(&area(c, r)->line.called);
+        if (r == core->team->rank || calls <= core->shm_calls)
+            continue;
+        if (said(c, r, calls)->when < core->when)
+            return sheaf__round_left_out(core, r, said(c, r, calls), core->team->rank, core->when,
+                                         err);
+    }
+    return SHEAF_OK;
+}
+
+sheaf_status sheaf__shm_go_on(const struct sheaf__channel *c, sheaf_error *err)
+{
+    const struct sheaf__core *core = c->core;
+    count(c, &area(c, core->team->rank)->line.when, when_in(core->epoch, core->when));
+    return find_left_out(c, err);
 }
 
 /* ---- large sums ---- */

@@ -303,9 +303,10 @@ static bool add_up(const size_t *sizes, int count, size_t *total)
 static sheaf_status gather_known(struct sheaf__channel *c, struct sheaf__coll_args *const *args,
                                  struct gather *g, const struct sheaf__wait *wait, sheaf_error *err)
 {
-    struct sheaf__exchange x = {.core = c->core, .wait = wait};
+    struct sheaf__exchange x = {.core = c->core, .what = args[0]->what, .wait = wait};
     x.what.kind = SHEAF__COLL_ALL_GATHER;
     x.what.count = g->total;
+    x.what.own = 0;
     put_own(c, args, g);
     if (c->team->size > 1)
         SHEAF__TRY(gather_over_members(c, &x, g, err));

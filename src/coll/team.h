@@ -13,7 +13,9 @@
  * A channel is one ordered stream of collective calls; channels of a team are independent. On a
  * channel every local replica makes the same calls in the same order, each from its own thread, and
  * passes its number among the local ones. Calls that differ between replicas or members fail on all
- * with TEAM_MISMATCH, which names both sides; the channel is of no use after that.
+ * with TEAM_MISMATCH, which names both sides; the channel is of no use after that. Where members
+ * also say when their rounds (steps) begin and end, nobody waits for a call that another has left
+ * out, either.
  *
  * Sums are formed in one fixed order, so a run repeats bit for bit and every replica gets the same
  * bits: a binary tree over aligned blocks of 2, 4, 8, … ranks. With `reproducible` the tree is over
@@ -65,7 +67,8 @@ sheaf_status sheaf__team_status(struct sheaf__team *team, sheaf_error *err);
 
 /* Opens channel `number` (0..63), the same one on all members, for `local` replicas: 0 means the
  * team's local replicas, 1 that one thread speaks for the process (replica numbers are ranks then).
- * Does not talk to anybody. */
+ * It may be open once in each way: the calls of both are one stream, of which a member makes one
+ * after the other. Does not talk to anybody. */
 sheaf_status sheaf__channel_open(struct sheaf__team *team, int number, int local,
                                  struct sheaf__channel **channel, sheaf_error *err);
 void sheaf__channel_free(struct sheaf__channel *channel);
@@ -80,19 +83,28 @@ void sheaf__channel_abort(struct sheaf__channel *channel, const sheaf_error *cau
  * not failed. Does not help when a member is lost. */
 void sheaf__channel_reset(struct sheaf__channel *channel);
 
+/* Rounds: all members begin and end them in the same order, and make their calls in one or between
+ * two of them. Calls from different places do not fit together, and one fails at once on all when a
+ * member has gone past its place without it. `noun` names a round in errors ("step"), a static
+ * string. No local replica is in a call. Both fail as the next call would; TEAM_MISMATCH: a member is
+ * in a call that this one has left out. */
+sheaf_status sheaf__channel_begin_round(struct sheaf__channel *channel, const char *noun,
+                                        sheaf_error *err);
+sheaf_status sheaf__channel_end_round(struct sheaf__channel *channel, sheaf_error *err);
+
 /* Numbers of the channels, so that they cannot clash. */
 enum {
-    SHEAF__CHANNEL_GRADIENTS = 0,
-    SHEAF__CHANNEL_VALUES = 1, /* reduce, all_reduce, gather of programs' steps */
-    SHEAF__CHANNEL_INPUT = 2,  /* end of data */
-    SHEAF__CHANNEL_BARRIER = 3,
-    SHEAF__CHANNEL_SAVE = 4,
-    SHEAF__CHANNEL_VARIABLES = 5, /* first values */
+    SHEAF__CHANNEL_GRADIENTS = 0, /* large ones, in the background */
+    SHEAF__CHANNEL_PROGRAM = 1,   /* all else that programs call, in their order */
+    SHEAF__CHANNEL_INPUT = 2,     /* end of data */
     SHEAF__CHANNEL_USER = 8,      /* sheaf_team */
     SHEAF__CHANNELS = 16
 };
 
 /* ---- calls; `local`: number among the channel's local replicas ---- */
+
+/* What a call waits for names it (at most 63 bytes count), but for reductions, which have a name of their
+ * own: it is compared between members, too. */
 
 /* What is reduced: `count` elements of float32, float64, bfloat16, int32 or int64 at `in`; the
  * result goes to `out`, which may be `in` or must not overlap it. MEAN divides the sum by the

@@ -25,7 +25,7 @@ enum { ALONE_BYTES = 256 * 1024 };
 /* The gradients of one replica's step on their way to their sums. */
 struct reducer {
     sheaf_replica *replica;
-    struct sheaf__channel *channel;
+    struct sheaf__channel *channel; /* of the jobs */
     struct sheaf__reduce_job *jobs; /* one a gradient; those that were started have a count */
     sheaf_tensor **sums;
     size_t count;
@@ -108,7 +108,8 @@ static sheaf_status reduce_together(struct reducer *u, struct sheaf__gradient *a
                                          .name = "small gradients"};
     const struct sheaf__wait wait =
         sheaf__sync_wait(u->replica->strategy, "the sum of the gradients");
-    return sheaf__channel_all_reduce(u->channel, u->replica->local, &sum, &wait, err);
+    return sheaf__channel_all_reduce(u->replica->strategy->sync->values, u->replica->local, &sum,
+                                     &wait, err);
 }
 
 /* One part of a gradient of rows from every replica, one after the other (R4.53). */
@@ -120,7 +121,7 @@ static sheaf_tensor *gather_part(struct reducer *u, sheaf_tensor *part, sheaf_er
     const struct sheaf__wait wait = sheaf__sync_wait(s, "the rows of a gradient");
     void *data = NULL;
     if (!bytes ||
-        sheaf__channel_gather_bytes(u->channel, u->replica->local,
+        sheaf__channel_gather_bytes(s->sync->values, u->replica->local,
                                     (struct sheaf__bytes){bytes, sheaf__tensor_size(part)}, sizes,
                                     &data, &wait, err) < 0)
         return NULL;

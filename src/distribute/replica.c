@@ -258,7 +258,7 @@ sheaf_status sheaf__replicas_run(sheaf_strategy *s, const struct sheaf__job *job
     struct sheaf__replicas *all;
     SHEAF__TRY(sheaf__replicas_of(s, &all, err));
     SHEAF__TRY(ready_token(all, err));
-    sheaf__sync_reset(s);
+    SHEAF__TRY(sheaf__sync_begin(s, err));
     all->job = job;
     atomic_store(&all->failed, false);
     sheaf__meet_reset(&all->meet);
@@ -268,7 +268,7 @@ sheaf_status sheaf__replicas_run(sheaf_strategy *s, const struct sheaf__job *job
     if (all->count > 1)
         await_replicas(all);
     all->job = NULL;
-    sheaf_status status = choose_error(all, err);
+    sheaf_status status = sheaf__sync_end(s, choose_error(all, err), err);
     give_outs(all, job, status);
     return status;
 }

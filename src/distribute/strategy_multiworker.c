@@ -95,8 +95,9 @@ static sheaf_status group_agree(struct sheaf__save_group *g, const char **path, 
     sheaf_strategy *s = ((struct state *)g)->strategy;
     const struct sheaf__wait wait = sheaf__sync_wait(s, "the chief's choice of a checkpoint");
     uint64_t size = *path ? strlen(*path) + 1 : 0;
-    sheaf__channel_reset(s->sync->save);
-    SHEAF__TRY(sheaf__channel_broadcast(s->sync->save, 0, 0, &size, sizeof(size), &wait, err));
+    sheaf__sync_call(s);
+    SHEAF__TRY(sheaf__sync_called(
+        s, sheaf__channel_broadcast(s->sync->cross, 0, 0, &size, sizeof(size), &wait, err)));
     if (size == 0) {
         *path = NULL;
         return SHEAF_OK;
@@ -106,7 +107,8 @@ static sheaf_status group_agree(struct sheaf__save_group *g, const char **path, 
         return sheaf__no_memory(err, "a path");
     if (s->is_chief)
         memcpy(text, *path, size);
-    SHEAF__TRY(sheaf__channel_broadcast(s->sync->save, 0, 0, text, size, &wait, err));
+    SHEAF__TRY(sheaf__sync_called(
+        s, sheaf__channel_broadcast(s->sync->cross, 0, 0, text, size, &wait, err)));
     *path = text;
     return SHEAF_OK;
 }
@@ -115,14 +117,14 @@ static sheaf_status group_finish(struct sheaf__save_group *g, sheaf_status mine,
 {
     sheaf_strategy *s = ((struct state *)g)->strategy;
     const struct sheaf__wait wait = sheaf__sync_wait(s, "the other workers' save");
+    sheaf__sync_call(s);
     if (mine < 0) {
         sheaf_error cause = {.status = mine};
         sheaf__error_copy(&cause, err ? err : &cause);
-        sheaf__channel_abort(s->sync->save, &cause);
-        return mine;
+        sheaf__channel_abort(s->sync->cross, &cause);
+        return sheaf__sync_called(s, mine);
     }
-    sheaf__channel_reset(s->sync->save);
-    return sheaf__channel_barrier(s->sync->save, 0, &wait, err);
+    return sheaf__sync_called(s, sheaf__channel_barrier(s->sync->cross, 0, &wait, err));
 }
 
 static const struct sheaf__save_group_class group_class = {
@@ -177,7 +179,8 @@ static sheaf_status multiworker_join(sheaf_strategy *s, int64_t deadline, sheaf_
     if (s->workers == 1)
         return SHEAF_OK;
     const struct sheaf__wait wait = {.deadline = deadline, .what = "the end of the other workers"};
-    return sheaf__channel_barrier(s->sync->cross, 0, &wait, err);
+    sheaf__sync_call(s);
+    return sheaf__sync_called(s, sheaf__channel_barrier(s->sync->cross, 0, &wait, err));
 }
 
 static void multiworker_stop(sheaf_strategy *s)

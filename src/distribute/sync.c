@@ -12,18 +12,13 @@
 
 #include <string.h>
 
-/* A channel that processes use besides those that coll/ names. */
-enum { CHANNEL_CROSS = 6 };
-
 static sheaf_status open_channels(struct sheaf__sync *sync, sheaf_error *err)
 {
     struct sheaf__team *team = sync->team;
     SHEAF__TRY(sheaf__channel_open(team, SHEAF__CHANNEL_GRADIENTS, 0, &sync->gradients, err));
-    SHEAF__TRY(sheaf__channel_open(team, SHEAF__CHANNEL_VALUES, 0, &sync->values, err));
-    SHEAF__TRY(sheaf__channel_open(team, CHANNEL_CROSS, 1, &sync->cross, err));
-    SHEAF__TRY(sheaf__channel_open(team, SHEAF__CHANNEL_INPUT, 1, &sync->input, err));
-    SHEAF__TRY(sheaf__channel_open(team, SHEAF__CHANNEL_SAVE, 1, &sync->save, err));
-    return sheaf__channel_open(team, SHEAF__CHANNEL_VARIABLES, 1, &sync->variables, err);
+    SHEAF__TRY(sheaf__channel_open(team, SHEAF__CHANNEL_PROGRAM, 0, &sync->values, err));
+    SHEAF__TRY(sheaf__channel_open(team, SHEAF__CHANNEL_PROGRAM, 1, &sync->cross, err));
+    return sheaf__channel_open(team, SHEAF__CHANNEL_INPUT, 1, &sync->input, err);
 }
 
 sheaf_status sheaf__sync_open(sheaf_strategy *s, struct sheaf__team_options *options,
@@ -47,8 +42,6 @@ void sheaf__sync_close(struct sheaf__sync *sync)
     sheaf__channel_free(sync->values);
     sheaf__channel_free(sync->cross);
     sheaf__channel_free(sync->input);
-    sheaf__channel_free(sync->save);
-    sheaf__channel_free(sync->variables);
     sheaf__team_free(sync->team);
     sheaf__free(sync);
 }
@@ -63,6 +56,33 @@ struct sheaf__wait sheaf__sync_wait(const sheaf_strategy *s, const char *what)
 }
 
 /* Between workers. */
+
+static void renew(struct sheaf__sync *sync)
+{
+    if (!sync->spoiled)
+        return;
+    sheaf__channel_reset(sync->gradients);
+    sheaf__channel_reset(sync->values);
+    sync->spoiled = false;
+}
+
+static bool in_step(const sheaf_strategy *s)
+{
+    return s->replicas && s->replicas->job;
+}
+
+void sheaf__sync_call(sheaf_strategy *s)
+{
+    if (!in_step(s))
+        renew(s->sync);
+}
+
+sheaf_status sheaf__sync_called(sheaf_strategy *s, sheaf_status status)
+{
+    if (status < 0 && !in_step(s))
+        s->sync->spoiled = true;
+    return status;
+}
 
 static bool can_reduce(sheaf_dtype dtype)
 {
@@ -96,7 +116,9 @@ sheaf_tensor *sheaf__sync_sum(sheaf_strategy *s, sheaf_tensor *t)
                                          .out = sheaf__tensor_out(out),
                                          .name = shape};
     const struct sheaf__wait wait = sheaf__sync_wait(s, "a sum over the workers");
-    if (sheaf__channel_all_reduce(s->sync->cross, 0, &sum, &wait, &err) < 0) {
+    sheaf__sync_call(s);
+    if (sheaf__sync_called(s, sheaf__channel_all_reduce(s->sync->cross, 0, &sum, &wait, &err)) <
+        0) {
         sheaf_tensor_free(out);
         out = NULL;
     }
@@ -111,8 +133,10 @@ sheaf_tensor *sheaf__sync_first(sheaf_strategy *s, sheaf_tensor *t)
     sheaf_tensor *out = sheaf__tensor_new(t->dtype, t->shape, NULL, &err);
     if (out && sheaf__tensor_copy_out(t, sheaf__tensor_out(out), &err) >= 0) {
         const struct sheaf__wait wait = sheaf__sync_wait(s, "the first value of a variable");
-        if (sheaf__channel_broadcast(s->sync->variables, 0, 0, sheaf__tensor_out(out),
-                                     sheaf__tensor_size(out), &wait, &err) >= 0)
+        sheaf__sync_call(s);
+        if (sheaf__sync_called(
+                s, sheaf__channel_broadcast(s->sync->cross, 0, 0, sheaf__tensor_out(out),
+                                            sheaf__tensor_size(out), &wait, &err)) >= 0)
             return sheaf__tensor_give(out, &err);
     }
     sheaf_tensor_free(out);
@@ -157,6 +181,18 @@ static sheaf_tensor *join_parts(const struct gather_part *mine, const struct gat
     return sheaf_concat(tensors, (size_t)workers, axis);
 }
 
+/* The heads of all parts, then their bytes, in new memory. */
+static sheaf_status exchange_parts(sheaf_strategy *s, const struct gather_part *mine,
+                                   struct sheaf__bytes bytes, struct gather_part *parts,
+                                   size_t *sizes, void **data, sheaf_error *err)
+{
+    const struct sheaf__wait wait = sheaf__sync_wait(s, "a gather over the workers");
+    for (int w = 0; w < s->workers; w++)
+        sizes[w] = sizeof(*mine);
+    SHEAF__TRY(sheaf__channel_all_gather(s->sync->cross, 0, mine, sizes, parts, &wait, err));
+    return sheaf__channel_gather_bytes(s->sync->cross, 0, bytes, sizes, data, &wait, err);
+}
+
 sheaf_tensor *sheaf__sync_gather(sheaf_strategy *s, sheaf_tensor *t, int axis)
 {
     sheaf_error err = {0};
@@ -167,15 +203,11 @@ sheaf_tensor *sheaf__sync_gather(sheaf_strategy *s, sheaf_tensor *t, int axis)
     void *data = NULL;
     if (!parts || !sizes)
         return sheaf__tensor_fail(SHEAF_ERR_RESOURCE_EXHAUSTED, "not enough memory for a gather");
-    for (int w = 0; w < workers; w++)
-        sizes[w] = sizeof(mine);
-    const struct sheaf__wait wait = sheaf__sync_wait(s, "a gather over the workers");
-    const void *bytes = sheaf__tensor_host(t, &err);
-    if (!bytes ||
-        sheaf__channel_all_gather(s->sync->cross, 0, &mine, sizes, parts, &wait, &err) < 0 ||
-        sheaf__channel_gather_bytes(s->sync->cross, 0,
-                                    (struct sheaf__bytes){bytes, sheaf__tensor_size(t)}, sizes,
-                                    &data, &wait, &err) < 0)
+    const struct sheaf__bytes bytes = {sheaf__tensor_host(t, &err), sheaf__tensor_size(t)};
+    if (!bytes.data)
+        return sheaf__tensor_give(NULL, &err);
+    sheaf__sync_call(s);
+    if (sheaf__sync_called(s, exchange_parts(s, &mine, bytes, parts, sizes, &data, &err)) < 0)
         return sheaf__tensor_give(NULL, &err);
     sheaf_tensor *joined = join_parts(&mine, parts, sizes, data, workers, axis);
     sheaf__free(data);
@@ -216,10 +248,22 @@ void sheaf__sync_abort(sheaf_strategy *s, const sheaf_error *cause)
     sheaf__channel_abort(s->sync->values, cause);
 }
 
-void sheaf__sync_reset(sheaf_strategy *s)
+sheaf_status sheaf__sync_begin(sheaf_strategy *s, sheaf_error *err)
 {
     if (!s->sync)
-        return;
-    sheaf__channel_reset(s->sync->gradients);
-    sheaf__channel_reset(s->sync->values);
+        return SHEAF_OK;
+    renew(s->sync);
+    sheaf_status status = sheaf__channel_begin_round(s->sync->values, "step", err);
+    s->sync->spoiled = status < 0;
+    return status;
+}
+
+sheaf_status sheaf__sync_end(sheaf_strategy *s, sheaf_status status, sheaf_error *err)
+{
+    if (!s->sync)
+        return status;
+    if (status >= 0)
+        status = sheaf__channel_end_round(s->sync->values, err);
+    s->sync->spoiled = status < 0;
+    return status;
 }

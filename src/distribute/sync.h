@@ -13,8 +13,13 @@
 
 struct sheaf__sync {
     struct sheaf__team *team;
-    struct sheaf__channel *gradients, *values;               /* of replicas */
-    struct sheaf__channel *cross, *input, *variables, *save; /* of processes */
+    struct sheaf__channel *gradients; /* large ones, in the background */
+    /* What the program calls, one after the other: one stream, so that whatever two workers call
+     * instead of the same, both are told. */
+    struct sheaf__channel *values; /* in steps, from every replica */
+    struct sheaf__channel *cross;  /* once for the process: reduce, first values, save, join */
+    struct sheaf__channel *input;  /* of processes */
+    bool spoiled; /* a call or step failed and said so: all starts anew at the next */
 };
 
 /* Joins the team (blocking until all members are there) and opens the channels: s->sync. `options`
@@ -34,6 +39,9 @@ sheaf_tensor *sheaf__sync_sum(sheaf_strategy *s, sheaf_tensor *t);
 sheaf_tensor *sheaf__sync_gather(sheaf_strategy *s, sheaf_tensor *t, int axis);
 /* Worker 0's elements on every worker: a new tensor. */
 sheaf_tensor *sheaf__sync_first(sheaf_strategy *s, sheaf_tensor *t);
+/* Before a call on `cross`, and after it with its status, which is returned. */
+void sheaf__sync_call(sheaf_strategy *s);
+sheaf_status sheaf__sync_called(sheaf_strategy *s, sheaf_status status);
 
 /* What the workers agree on before each step, on the input's own channel. */
 struct sheaf__step_facts {
@@ -44,11 +52,14 @@ struct sheaf__step_facts {
 sheaf_status sheaf__sync_facts(sheaf_strategy *s, sheaf_status mine,
                                struct sheaf__step_facts *facts, sheaf_error *err);
 
-/* ---- for a replica ---- */
+/* ---- for a step ---- */
 
 /* A step failed: whoever waits for this replica, here or elsewhere, fails with `cause`. */
 void sheaf__sync_abort(sheaf_strategy *s, const sheaf_error *cause);
-/* Before a step: what an earlier one left aborted starts anew. */
-void sheaf__sync_reset(sheaf_strategy *s);
+/* Around a step, from the thread that runs it. All workers run the same steps (R4.11): the first fails if
+ * another worker's step failed meanwhile, either if one waits for a call that this worker left out. The
+ * second gets and returns the step's status. */
+sheaf_status sheaf__sync_begin(sheaf_strategy *s, sheaf_error *err);
+sheaf_status sheaf__sync_end(sheaf_strategy *s, sheaf_status status, sheaf_error *err);
 
 #endif

@@ -16,10 +16,12 @@
 enum { MEMBERS = 3, CALLS = 6 };
 
 struct job {
-    bool dies;            /* member 1, after some calls */
-    _Atomic int wrong;    /* results that are not right */
-    _Atomic int ended[2]; /* members that ended well, and with TEAM_LOST naming worker:1 */
-    char other[300];      /* another end */
+    bool dies;         /* member 1, after some calls */
+    bool skips;        /* member 1, a call in one of its rounds */
+    _Atomic int wrong; /* results that are not right */
+    _Atomic int
+        ended[3]; /* members that ended well, with TEAM_LOST naming worker:1, with TEAM_MISMATCH */
+    char other[300]; /* another end */
     struct sheaf__hub *hub;
     _Atomic int64_t dead_at, seen_at; /* virtual time; the last to see */
 };
@@ -30,20 +32,29 @@ struct task {
     struct sheaf__thread *thread;
 };
 
-static sheaf_status calls(struct task *t, struct sheaf__channel *channel, sheaf_error *err)
+static sheaf_status call(struct task *t, struct sheaf__channel *channel, int i, sheaf_error *err)
 {
     int64_t values[2000];
+    size_t count = i % 2 ? 2000 : 3;
+    for (size_t k = 0; k < count; k++)
+        values[k] = (int64_t)k * (t->index + 1) + i;
+    const struct sheaf__wait wait = {.deadline = sheaf__clock_deadline(30), .what = "a call"};
+    const struct sheaf__reduction r = {
+        .dtype = SHEAF_INT64, .count = count, .in = values, .out = values};
+    SHEAF__TRY(sheaf__channel_all_reduce(channel, 0, &r, &wait, err));
+    for (size_t k = 0; k < count; k++)
+        if (values[k] != (int64_t)k * 6 + 3 * i)
+            atomic_fetch_add(&t->job->wrong, 1);
+    return SHEAF_OK;
+}
+
+static sheaf_status calls(struct task *t, struct sheaf__channel *channel, sheaf_error *err)
+{
     for (int i = 0; i < CALLS; i++) {
-        size_t count = i % 2 ? 2000 : 3;
-        for (size_t k = 0; k < count; k++)
-            values[k] = (int64_t)k * (t->index + 1) + i;
-        const struct sheaf__wait wait = {.deadline = sheaf__clock_deadline(30), .what = "a call"};
-        const struct sheaf__reduction r = {
-            .dtype = SHEAF_INT64, .count = count, .in = values, .out = values};
-        SHEAF__TRY(sheaf__channel_all_reduce(channel, 0, &r, &wait, err));
-        for (size_t k = 0; k < count; k++)
-            if (values[k] != (int64_t)k * 6 + 3 * i)
-                atomic_fetch_add(&t->job->wrong, 1);
+        SHEAF__TRY(sheaf__channel_begin_round(channel, "step", err));
+        if (!t->job->skips || t->index != 1 || i != 3)
+            SHEAF__TRY(call(t, channel, i, err));
+        SHEAF__TRY(sheaf__channel_end_round(channel, err));
         if (t->job->dies && t->index == 1 && i == 2)
             return SHEAF_END;
     }
@@ -80,6 +91,8 @@ static void note_end(struct task *t, sheaf_status status, const sheaf_error *err
         atomic_fetch_add(&job->ended[0], 1);
     else if (status == SHEAF_ERR_TEAM_LOST && err->peer.index == 1)
         atomic_fetch_add(&job->ended[1], 1);
+    else if (status == SHEAF_ERR_TEAM_MISMATCH)
+        atomic_fetch_add(&job->ended[2], 1);
     else if (status < 0)
         snprintf(job->other, sizeof(job->other), "worker:%d: %s", t->index, err->message);
 }
@@ -127,9 +140,8 @@ static void play(void *user)
         sheaf__thread_join(tasks[i].thread, SHEAF__NO_DEADLINE, NULL);
 }
 
-static struct job simulate(uint64_t seed, bool dies, struct sheaf__sim_result *result)
+static struct job simulate(uint64_t seed, struct job job, struct sheaf__sim_result *result)
 {
-    struct job job = {.dies = dies};
     sheaf_error err = {0};
     rig_ok(sheaf__hub_new(&job.hub, &err), &err);
     rig_ok(sheaf__net_set_hub(sheaf__context(), job.hub, &err), &err);
@@ -151,7 +163,7 @@ static void test_many_orders(void **state)
     (void)state;
     for (uint64_t seed = 1; seed <= 40; seed++) {
         struct sheaf__sim_result result;
-        struct job job = simulate(seed, false, &result);
+        struct job job = simulate(seed, (struct job){0}, &result);
         assert_int_equal(job.ended[0], MEMBERS);
     }
 }
@@ -161,9 +173,21 @@ static void test_death_in_many_orders(void **state)
     (void)state;
     for (uint64_t seed = 1; seed <= 40; seed++) {
         struct sheaf__sim_result result;
-        struct job job = simulate(seed, true, &result);
+        struct job job = simulate(seed, (struct job){.dies = true}, &result);
         assert_int_equal(job.ended[1], MEMBERS - 1);
         assert_true(job.seen_at - job.dead_at < 1 * SHEAF__S);
+    }
+}
+
+/* A call that one leaves out is an error of all at once, whoever is where. */
+static void test_left_out_in_many_orders(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        struct sheaf__sim_result result;
+        struct job job = simulate(seed, (struct job){.skips = true}, &result);
+        assert_int_equal(job.ended[2], MEMBERS);
+        assert_true(result.virtual_ns < 10 * SHEAF__S);
     }
 }
 
@@ -171,9 +195,10 @@ static void test_repeats(void **state)
 {
     (void)state;
     struct sheaf__sim_result a, b, c;
-    simulate(7, true, &a);
-    simulate(7, true, &b);
-    simulate(8, true, &c);
+    const struct job dies = {.dies = true};
+    simulate(7, dies, &a);
+    simulate(7, dies, &b);
+    simulate(8, dies, &c);
     assert_true(a.switches > 1000);
     assert_true(a.trace_hash == b.trace_hash);
     assert_int_equal(a.virtual_ns, b.virtual_ns);
@@ -185,6 +210,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         rig_test(test_many_orders),
         rig_test(test_death_in_many_orders),
+        rig_test(test_left_out_in_many_orders),
         rig_test(test_repeats),
     };
     return rig_run(tests);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Replicas that do not make the same calls (R4.14): who does otherwise is named at once, whatever it does instead,
+/* Replicas and workers that do not make the same calls (R4.14): who does otherwise is named at once, whatever it does instead,
  * and the strategy is usable afterwards. The deadline is far away. */
 
 #include "helpers.h"
@@ -192,11 +192,167 @@ static void test_R4_14_other_calls(void **state)
     sheaf_strategy_free(s);
 }
 
+/* ---- workers ---- */
+
+struct party {
+    sheaf_strategy *s;
+    struct model model;
+    const char *path;
+    sheaf_error err;
+};
+typedef sheaf_status (*deed)(struct party *p);
+
+static sheaf_status run_step(struct party *p, act step)
+{
+    struct acts a = {&p->model, step, step, 0};
+    return sheaf_run(p->s, run_acts, &a, NULL, NULL, &p->err);
+}
+
+static sheaf_status idle_step(struct party *p)
+{
+    return run_step(p, nothing);
+}
+
+static sheaf_status two_steps(struct party *p)
+{
+    const sheaf_status status = run_step(p, nothing);
+    return status < 0 ? status : run_step(p, reduces);
+}
+
+static sheaf_status reduce_step(struct party *p)
+{
+    return run_step(p, reduces);
+}
+
+static sheaf_status gather_step(struct party *p)
+{
+    return run_step(p, gathers);
+}
+
+static sheaf_status merge_step(struct party *p)
+{
+    return run_step(p, merges);
+}
+
+static sheaf_status minimize_step(struct party *p)
+{
+    return run_step(p, minimizes);
+}
+
+static sheaf_status sum(struct party *p)
+{
+    sheaf_element *sum;
+    sheaf_values *v = sheaf_values_per_replica(
+        (sheaf_element *[]){sheaf_element_of(sheaf_float(1)), sheaf_element_of(sheaf_float(1))},
+        sheaf_strategy_local_replicas(p->s));
+    return sheaf_reduce(p->s, SHEAF_REDUCE_SUM, v, NULL, 0, &sum, &p->err);
+}
+
+static sheaf_status new_variable(struct party *p)
+{
+    sheaf_variable *v = NULL;
+    SHEAF_SCOPE(p->s)
+    {
+        v = sheaf_variable_new("late", sheaf_float(1), NULL);
+    }
+    const sheaf_status status = sheaf_variable_status(v, &p->err);
+    sheaf_variable_free(v);
+    sheaf_frame_clear();
+    return status;
+}
+
+static sheaf_status save(struct party *p)
+{
+    sheaf_checkpoint *c = sheaf_checkpoint_new();
+    sheaf_checkpoint_add_variable(c, "v", p->model.v);
+    const sheaf_status status = sheaf_checkpoint_write(c, p->path, NULL, &p->err);
+    sheaf_checkpoint_free(c);
+    return status;
+}
+
+static sheaf_status join(struct party *p)
+{
+    return sheaf_strategy_join(p->s, DEADLINE, &p->err);
+}
+
+static const struct {
+    deed deeds[2]; /* of each worker */
+    const char *says[2];
+} quarrels[] = {
+    {{reduce_step, idle_step}, {"all_reduce (sum) of 1 float32 \"()\" in step 3", "step"}},
+    {{idle_step, reduce_step}, {"all_reduce (sum) of 1 float32 \"()\" in step 3", "step"}},
+    {{reduce_step, two_steps}, {"all_reduce (sum) of 1 float32 \"()\" in step 3", "step"}},
+    {{reduce_step, gather_step}, {"all_reduce (sum) of 1 float32 \"()\"", "calls all_gather"}},
+    {{reduce_step, merge_step}, {"\"()\" of replicas", "\"()\" of processes"}},
+    {{minimize_step, reduce_step}, {"gradients", "calls all_reduce (sum) of 1 float32 \"()\""}},
+    {{reduce_step, sum}, {"in step 3", "after step 2"}},
+    {{sum, idle_step}, {"after step 2", "in step"}},
+    {{save, reduce_step}, {"barrier \"the other workers' save\"", "in step 3"}},
+    {{reduce_step, save}, {"barrier \"the other workers' save\"", "in step 3"}},
+    {{join, reduce_step}, {"barrier \"the end of the other workers\"", "in step 3"}},
+    {{new_variable, reduce_step}, {"\"the first value of a variable\"", "in step 3"}},
+};
+enum { QUARRELS = sizeof(quarrels) / sizeof(*quarrels) };
+
+static sheaf_status expect(struct party *p, struct rig_task *task, size_t i)
+{
+    const time_t begin = time(NULL);
+    sheaf_status status = quarrels[i].deeds[task->index](p);
+    if (status >= 0) /* it goes on, until it is told */
+        status = reduce_step(p);
+    RIG_CHECK(task, time(NULL) - begin < AT_ONCE);
+    if (status == SHEAF_ERR_TEAM_MISMATCH && strstr(p->err.message, quarrels[i].says[0]) &&
+        strstr(p->err.message, quarrels[i].says[1]) &&
+        strstr(p->err.message, "/job:worker/task:0") &&
+        strstr(p->err.message, "/job:worker/task:1"))
+        return SHEAF_OK;
+    return sheaf_error_set(&task->err, SHEAF_ERR_INTERNAL, "quarrel %zu: %d: %s", i, status,
+                           p->err.message);
+}
+
+struct cluster {
+    int replicas;
+    const char *paths[2];
+};
+
+/* Two good steps, then the quarrel, then all is well again. */
+static sheaf_status quarrel(struct rig_task *task)
+{
+    const struct cluster *c = task->user;
+    struct party p = {.path = c->paths[task->index]};
+    p.s = strategy_over("multiworker", c->replicas, &task->err);
+    if (!p.s)
+        return task->err.status;
+    make(&p.model, p.s);
+    sheaf_status status = SHEAF_OK;
+    for (size_t i = 0; i < QUARRELS && status >= 0; i++) {
+        for (int k = 0; k < 2 && status >= 0; k++)
+            status = reduce_step(&p);
+        if (status < 0)
+            task->err = p.err;
+        else
+            status = expect(&p, task, i);
+    }
+    drop(&p.model);
+    sheaf_strategy_free(p.s);
+    return status;
+}
+
+/* Every call is checked for agreement: all that a worker may do instead of what another does */
+static void test_workers_that_do_otherwise(void **state)
+{
+    (void)state;
+    struct cluster c = {.paths = {rig_path("chief"), rig_path("other")}};
+    for (c.replicas = 1; c.replicas <= 2; c.replicas++)
+        run_cluster((struct jobs){.worker = 2}, quarrel, &c, 120);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         rig_test(test_R4_14_replica_leaves),
         rig_test(test_R4_14_other_calls),
+        rig_test(test_workers_that_do_otherwise),
     };
     return rig_run(tests);
 }
