@@ -9,19 +9,28 @@
 #include <stddef.h>
 #include <string.h>
 
-void sheaf__sweep_temporary(const char *path)
+/* False if it cannot even be looked into: it is gone, or will stay. */
+static bool empty(const char *path)
 {
     struct sheaf__strings names = {0};
-    if (sheaf__file_list(path, &names, NULL) >= 0) {
-        for (size_t i = 0; i < names.count; i++) {
-            char *file = sheaf__path_join(path, names.items[i]);
-            if (file)
-                (void)sheaf__file_unlink(file, NULL);
-            sheaf__free(file);
-        }
-        (void)sheaf__file_rmdir(path, NULL);
+    const bool there = sheaf__file_list(path, &names, NULL) >= 0;
+    for (size_t i = 0; there && i < names.count; i++) {
+        char *file = sheaf__path_join(path, names.items[i]);
+        if (file)
+            (void)sheaf__file_unlink(file, NULL);
+        sheaf__free(file);
     }
     sheaf__strings_clear(&names);
+    return there;
+}
+
+/* A task that has not heard yet that the save is given up may put files into it until it is gone. */
+void sheaf__sweep_temporary(const char *path)
+{
+    enum { MOST_TRIES = 64 };
+    for (int i = 0; i < MOST_TRIES && empty(path); i++)
+        if (sheaf__file_rmdir(path, NULL) >= 0)
+            return;
 }
 
 /* What follows "<name>-N" in `file`; NULL: it does not begin so. */

@@ -3,8 +3,10 @@
 
 #include "base/context.h"
 #include "base/fs.h"
+#include "ckpt/sweep.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 /* Every call to the file system fails once, or from there on (the process is killed), with or without
  * a crash of the machine afterwards (what was not synced is gone): the checkpoint before or the new
@@ -179,11 +181,55 @@ static void over_an_old_one(void **state)
     try_all("run/fixed");
 }
 
+/* ---- another task still writes ---- */
+
+static const struct sheaf__fs *inner;
+static int late_files;
+
+/* Just before the directory would be gone, a file comes into it. */
+static int rmdir_too_late(void *user, const char *path)
+{
+    char file[64];
+    if (late_files > 0) {
+        snprintf(file, sizeof(file), "%s/late-%d", path, late_files--);
+        if (sheaf__file_replace(file, "x", 1, NULL) < 0)
+            return EIO;
+    }
+    return inner->rmdir(user, path);
+}
+
+/* A save that is given up leaves nothing behind, whatever another task puts there meanwhile. */
+static void late_writer(void **state)
+{
+    (void)state;
+    struct sheaf__fs *memory = sheaf__fs_memory_new(), fs = *memory;
+    struct sheaf__strings names = {0};
+    sheaf_context *context = NULL;
+    sheaf_error err = {0};
+    inner = memory;
+    late_files = 5;
+    fs.rmdir = rmdir_too_late;
+    rig_ok(sheaf_context_new(&(sheaf_context_options){.log = no_log}, &context, &err), &err);
+    sheaf__context_set_fs(context, &fs);
+    sheaf_context *before = sheaf_context_enter(context);
+    rig_ok(sheaf__file_mkdir("run/ckpt-1_temp", 0, &err), &err);
+    rig_ok(sheaf__file_replace("run/ckpt-1_temp/token", "x", 1, &err), &err);
+    sheaf__sweep_temporary("run/ckpt-1_temp");
+    assert_int_equal(late_files, 0);
+    rig_ok(sheaf__file_list("run", &names, &err), &err);
+    assert_int_equal(names.count, 0);
+    sheaf__strings_clear(&names);
+    sheaf_context_enter(before);
+    sheaf_context_free(context);
+    sheaf__fs_memory_free(memory);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         rig_test(next_number),
         rig_test(over_an_old_one),
+        rig_test(late_writer),
     };
     return rig_run(tests);
 }
