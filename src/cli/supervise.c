@@ -55,6 +55,14 @@ static void signal_all(const struct sheaf__launch *l, int signal)
         sheaf__task_signal(&l->tasks[i], signal);
 }
 
+/* All at one moment: none shall see another end before it is asked itself, and take that for a failure. */
+static void signal_at_once(const struct sheaf__launch *l, int signal)
+{
+    signal_all(l, SIGSTOP);
+    signal_all(l, signal);
+    signal_all(l, SIGCONT);
+}
+
 /* ---- a task has ended ---- */
 
 static void report_end(const struct watch *w, const struct sheaf__launched *t)
@@ -145,7 +153,9 @@ static void interrupt(struct watch *w, int signal)
 {
     w->last_interrupt = signal;
     if (w->interrupts++ == 0) {
-        signal_all(w->launch, signal);
+        sheaf__launch_say("ending all tasks by signal %d (%s); a second one kills them", signal,
+                          strsignal(signal));
+        signal_at_once(w->launch, signal);
         return;
     }
     sheaf__launch_say("asked a second time: killing all tasks");
@@ -180,8 +190,8 @@ static void check_timeout(struct watch *w)
         struct sheaf__launched *t = &l->tasks[i];
         t->stopped = true;
         t->kill_at = w->now + w->grace;
-        sheaf__task_signal(t, SIGTERM);
     }
+    signal_at_once(l, SIGTERM);
 }
 
 static void end_idle(struct watch *w)
