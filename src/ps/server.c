@@ -91,7 +91,8 @@ static void worker_down(struct sheaf__peer *peer, const sheaf_error *cause, void
         sheaf__error_keep_first(&server->failure, cause);
     sheaf__mutex_unlock(&server->lock);
     if (lost && !over)
-        sheaf__log(SHEAF_LOG_WARN, "%s before its work was done", cause->message);
+        sheaf__log(sheaf__peer_left(peer) ? SHEAF_LOG_INFO : SHEAF_LOG_WARN,
+                   "%s before its work was done", cause->message);
     sheaf__ps_changed(server);
 }
 
