@@ -3,7 +3,7 @@
 /* Handwritten digits: reads TFRecords, trains a small network under any strategy, saves sharded
  * checkpoints, evaluates. The same program is every task of a cluster, and trains alone. */
 
-#include "digits_options.h" /* the command line `o`, in_data(), summary(), seconds() */
+#include "digits_options.h" /* the command line `o`, in_data(), summary(), … */
 #include <sheaf/sheaf.h>
 
 enum { PIXELS = 64, HIDDEN = 128, CLASSES = 10, BATCH = 64 };
@@ -176,6 +176,7 @@ int main(int argc, char **argv)
     sheaf_strategy *s = NULL;
     struct model m = {0};
     parse_options(argc, argv);
+    stop_on_signals();
     sheaf_status status = o.predict ? SHEAF_OK : sheaf_cluster_resolve(NULL, &cluster, &err);
     const bool trains = cluster && !sheaf_cluster_is(cluster, "evaluator");
     if (trains && sheaf_cluster_is(cluster, "ps"))
@@ -194,5 +195,5 @@ int main(int argc, char **argv)
     model_free(&m);
     sheaf_strategy_free(s);
     sheaf_cluster_free(cluster);
-    return sheaf_error_exit(&err);
+    return finish(&err);
 }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /** @file
- *  The command line of digits.c, and what it prints at the end. */
+ *  The command line of digits.c, what it prints at the end, and how it is stopped. */
 
 #include <getopt.h>
+#include <sheaf/sheaf.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -92,6 +94,31 @@ static void parse_options(int argc, char **argv)
     }
     if (o.learning_rate == 0)
         o.learning_rate = suitable_rate(o.optimizer);
+}
+
+static volatile sig_atomic_t stopped_by;
+
+static void stop(int number)
+{
+    stopped_by = number;
+    sheaf_stop();
+}
+
+/* Ctrl-C and the like end what is under way in order, so that no half of a checkpoint stays. The second one ends the
+ * program at once. */
+static void stop_on_signals(void)
+{
+    const struct sigaction once = {.sa_handler = stop, .sa_flags = SA_RESTART | (int)SA_RESETHAND};
+    sigaction(SIGINT, &once, NULL);
+    sigaction(SIGTERM, &once, NULL);
+}
+
+/* The exit code of main. What a signal has kept from its end dies of that, and has no error to tell of. */
+static int finish(const sheaf_error *err)
+{
+    if (stopped_by && err->status < 0)
+        raise(stopped_by);
+    return sheaf_error_exit(err);
 }
 
 /* Path of a file of the data directory; valid until the next call. */

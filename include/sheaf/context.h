@@ -51,7 +51,8 @@ SHEAF_API void sheaf_context_free(sheaf_context *context);
  *  leave. */
 SHEAF_API sheaf_context *sheaf_context_enter(sheaf_context *context);
 
-/** Asks every wait under the current context to end with SHEAF_ERR_CANCELLED, and `sheaf_stopped` to be true.
+/** Asks every wait under the current context to end with SHEAF_ERR_CANCELLED, and `sheaf_stopped` to be true. A save that
+ *  is under way ends or is given up; then nothing of it stays.
  *  Async-signal-safe: this is what a program's own SIGTERM handler calls; the current context is then that of the
  *  thread it interrupts, the process default unless that thread entered another. */
 SHEAF_API void sheaf_stop(void);

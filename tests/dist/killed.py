@@ -4,6 +4,7 @@
 nothing is left, and the next start goes on."""
 import os
 import re
+import shutil
 import signal
 import time
 
@@ -167,19 +168,57 @@ def is_task(pid, job):
         return False
 
 
+def half_saved(t):
+    """Files of saves that were not completed. Almost all of the job's time goes into saves."""
+    names = os.listdir(t.out)
+    whole = [n[:-len(".index")] for n in names if n.endswith(".index")]
+    return [n for n in names if n.endswith("_temp") or ".tmp-" in n or
+            re.match(r"\.?ckpt-\d", n) and n.strip(".").split(".")[0] not in whole]
+
+
+def stopped(t, task, number, code):
+    """A signal ends the job in order: nothing of it stays but what was complete."""
+    task.says("epoch 3 ")
+    time.sleep(0.05)
+    task.kill(number)
+    found = task.ends(ENDED)
+    check(found == code, f"exit code {found}", task.show())
+    nobody_left(task)
+    check(not half_saved(t), "half a checkpoint", half_saved(t), task.show())
+    shutil.rmtree(t.out)
+
+
 def case_interrupt(t):
-    """Ctrl-C: the launcher ends its tasks."""
-    for number, name in ((signal.SIGINT, "interrupt"), (signal.SIGTERM, "terminate")):
-        t.out = f"{t.work}/out-{name}"
-        task = t.launch("--worker 2 --ps 2 --evaluator 1", *FOREVER, name=name)
-        task.says("epoch 9 ")
-        task.kill(number)
-        since = time.monotonic()
-        code = task.ends(ENDED)
-        check(code == 128 + number, f"exit code {code}", task.show())
-        check(time.monotonic() - since <= ENDED * SLOW, "too late")
-        nobody_left(task)
-        goes_on(t)  # and takes away what a save had begun
+    """Ctrl-C: the launcher ends its tasks, says so, and the job can go on later."""
+    for number, name in ((signal.SIGINT, "Interrupt"), (signal.SIGTERM, "Terminated")):
+        for jobs in ("--worker 2 --ps 2 --evaluator 1", "--worker 2"):
+            task = t.launch(jobs, *FOREVER, name=name)
+            stopped(t, task, number, 128 + number)
+            check(task.err == f"sheaf run: ending all tasks by signal {number} ({name}); a second one kills them\n",
+                  "one line", task.show())
+    task = t.launch("--worker 2 --ps 2", *FOREVER)
+    task.says("epoch 9 ")
+    task.kill(signal.SIGINT)
+    task.ends(ENDED)
+    goes_on(t)
+
+
+def case_interrupt_alone(t):
+    for number in (signal.SIGINT, signal.SIGTERM):
+        task = t.digits(*FOREVER)
+        stopped(t, task, number, -number)
+        check(not task.err, "no line", task.show())
+
+
+def case_S8_stopped_ps(t):
+    """SIGTERM ends a ps in order; its worker cannot go on and says who has left."""
+    cluster = t.cluster(worker=1, ps=1)
+    tasks = training(t, cluster, *FOREVER)
+    tasks["ps:0"].kill(signal.SIGTERM)
+    code = tasks["ps:0"].ends(ENDED)
+    check(code == 0 and not tasks["ps:0"].err, f"exit code {code}", tasks["ps:0"].show())
+    tasks["worker:0"].fails(cluster.named("ps:0") + ": it has left the job", limit=ENDED)
+    check(not half_saved(t), "half a checkpoint", half_saved(t))
 
 
 def nobody_left(task):
