@@ -12,6 +12,7 @@
 
 #include <sheaf/element.h>
 #include <sheaf/example.h>
+#include <sheaf/features.h>
 #include <sheaf/frame.h>
 #include <sheaf/record.h>
 
@@ -173,6 +174,10 @@ SHEAF_API sheaf_dataset *sheaf_dataset_prefetch(sheaf_dataset *d, int64_t count)
 /** Parses serialized Examples, one scalar or a batch, into the features' tensors. */
 SHEAF_API sheaf_dataset *sheaf_dataset_parse_example(sheaf_dataset *d,
                                                      const sheaf_feature *features, size_t count);
+/** sheaf_decode_raw() of component `name` (NULL: the only one) of every element. */
+SHEAF_API sheaf_dataset *sheaf_dataset_decode_raw(sheaf_dataset *d, const char *name,
+                                                  sheaf_dtype dtype,
+                                                  const sheaf_decode_raw_options *options);
 
 /** Makes the dataset of one interleaved input. */
 typedef sheaf_dataset *(*sheaf_open_fn)(const sheaf_element *in, void *user);

@@ -15,6 +15,7 @@
 #include <sheaf/event.h>
 #include <sheaf/example.h>
 #include <sheaf/export.h>
+#include <sheaf/features.h>
 #include <sheaf/frame.h>
 #include <sheaf/input.h>
 #include <sheaf/metric.h>
