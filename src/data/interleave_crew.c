@@ -40,6 +40,7 @@ struct sheaf__interleave_crew {
     struct sheaf__list future;
     int future_count;
     bool input_busy, input_ended;
+    bool no_memory; /* the input was given up; to be told at the end */
 };
 
 static struct source *source_new(void)
@@ -115,6 +116,7 @@ static void take_input(struct sheaf__interleave_crew *crew)
     crew->input_busy = false;
     if (status == SHEAF_END || !s) {
         crew->input_ended = true;
+        crew->no_memory = crew->no_memory || !s;
         source_free(s);
     } else {
         sheaf__list_append(&crew->future, &s->node);
@@ -257,7 +259,7 @@ static sheaf_status read_slot(struct sheaf__interleave_crew *crew, size_t want,
 
 /* Puts the next source into the empty slot at hand. SHEAF_PENDING: none yet; SHEAF_END: nothing is
  * left at all. */
-static sheaf_status fill_slot(struct sheaf__interleave_crew *crew)
+static sheaf_status fill_slot(struct sheaf__interleave_crew *crew, sheaf_error *err)
 {
     struct sheaf__list_node *node = sheaf__list_pop(&crew->future);
     if (node) {
@@ -268,10 +270,13 @@ static sheaf_status fill_slot(struct sheaf__interleave_crew *crew)
     }
     if (!crew->input_ended || crew->input_busy)
         return SHEAF_PENDING;
-    if (crew->open == 0)
-        return SHEAF_END;
-    advance(crew);
-    return SHEAF_OK;
+    if (crew->open > 0) {
+        advance(crew);
+        return SHEAF_OK;
+    }
+    const bool no_memory = crew->no_memory;
+    crew->no_memory = false;
+    return no_memory ? sheaf__no_memory(err, "an interleave") : SHEAF_END;
 }
 
 static sheaf_status step(struct sheaf__interleave_crew *crew, size_t want, struct sheaf__rows *rows,
@@ -285,7 +290,7 @@ static sheaf_status step(struct sheaf__interleave_crew *crew, size_t want, struc
         sheaf__mutex_lock(&crew->lock);
     }
     look_around(crew);
-    return crew->slots[crew->at] ? read_slot(crew, want, rows, err) : fill_slot(crew);
+    return crew->slots[crew->at] ? read_slot(crew, want, rows, err) : fill_slot(crew, err);
 }
 
 /* The sources that were opened before the threads run. */
@@ -369,7 +374,7 @@ sheaf_status sheaf__interleave_crew_new(struct sheaf__iter *it, struct sheaf__in
     if (!crew->slots || !crew->threads)
         return sheaf__no_memory(err, "an interleave");
     SHEAF__TRY(sheaf__flow_start(&crew->flow, it->flow, err));
-    SHEAF__TRY(sheaf__cycle_start(&crew->cycle, crew->p, &crew->flow, err));
+    SHEAF__TRY(sheaf__cycle_start(&crew->cycle, it->dataset, &crew->flow, err));
     SHEAF__TRY(sheaf__iter_make(it->dataset->inputs[0], &crew->flow, &it->inputs[0], err));
     crew->cycle.input = it->inputs[0];
     return SHEAF_OK;
