@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/error.h"
 #include "base/mem.h"
+#include "data/draws.h"
 #include "data/spec.h"
-#include "data/stage.h"
 #include "data/tuple.h"
 
 /* Tuples of an element of each input; ends with the shortest (R9.21). An error of one input uses up
@@ -12,6 +12,7 @@ struct zip_iter {
     struct sheaf__iter base;
     struct sheaf__feed *feeds;
     struct sheaf__part *parts;
+    bool careful; /* functions or seeds are used up by elements that are too many */
 };
 
 static int64_t shortest(int64_t a, int64_t b)
@@ -50,7 +51,26 @@ static sheaf_status start(struct sheaf__iter *base, sheaf_error *err)
         return sheaf__no_memory(err, "an iterator");
     for (size_t i = 0; i < base->input_count; i++)
         it->feeds[i].from = base->inputs[i];
+    it->careful = base->dataset->calls || sheaf__draws_in(base->dataset);
     return SHEAF_OK;
+}
+
+static uint64_t sure(const struct sheaf__iter *base)
+{
+    const struct zip_iter *it = (const struct zip_iter *)base;
+    uint64_t least = UINT64_MAX;
+    for (size_t i = 0; i < base->input_count; i++) {
+        const uint64_t one = sheaf__feed_sure(&it->feeds[i]);
+        least = one < least ? one : least;
+    }
+    return least;
+}
+
+/* How many elements every input is asked for together: the one that ends first must not show. */
+static uint64_t together(const struct zip_iter *it, uint64_t want)
+{
+    const uint64_t all = it->careful ? sure(&it->base) : want;
+    return all < 1 ? 1 : all < want ? all : want;
 }
 
 /* Lets every feed have a row; `*count` is how many rows all of them have in their block. All are
@@ -88,7 +108,7 @@ static sheaf_status next(struct sheaf__iter *base, size_t want, struct sheaf__ro
 {
     struct zip_iter *it = (struct zip_iter *)base;
     size_t count;
-    sheaf_status status = fill(it, want, &count, err);
+    sheaf_status status = fill(it, (size_t)together(it, want), &count, err);
     if (status == SHEAF_END)
         return status;
     if (status == SHEAF_OK) {
@@ -100,34 +120,40 @@ static sheaf_status next(struct sheaf__iter *base, size_t want, struct sheaf__ro
     return status;
 }
 
-/* All inputs go on equally far; after an error they would not, so that it stays. */
-static sheaf_status pass(struct sheaf__iter *base, uint64_t count, struct sheaf__passed *passed,
-                         sheaf_error *err)
+/* `count` elements of every input; as fill(). After an error between many they are out of step. */
+static sheaf_status pass_all(struct zip_iter *it, uint64_t count, struct sheaf__passed *passed,
+                             sheaf_error *err)
 {
-    struct zip_iter *it = (struct zip_iter *)base;
     sheaf_status status = SHEAF_OK;
+    sheaf_error later;
     uint64_t least = count;
-    for (size_t i = 0; i < base->input_count && status >= 0; i++) {
+    for (size_t i = 0; i < it->base.input_count; i++) {
         struct sheaf__passed one = {0};
-        sheaf_status mine = sheaf__feed_pass(&it->feeds[i], count, &one, err);
+        sheaf_status mine = sheaf__feed_pass(&it->feeds[i], count, &one, status < 0 ? &later : err);
+        if (mine == SHEAF_END && status >= 0 && count == 1)
+            return SHEAF_END;
         least = one.count < least ? one.count : least;
-        status = mine == SHEAF_OK ? status : mine;
+        if (status == SHEAF_OK || (mine < 0 && status > 0))
+            status = mine;
     }
     if (status < 0)
-        return sheaf__iter_break(base, err);
+        return count > 1 ? sheaf__iter_break(&it->base, err) : status;
     passed->count += least;
     return status;
 }
 
-static uint64_t sure(const struct sheaf__iter *base)
+static sheaf_status pass(struct sheaf__iter *base, uint64_t count, struct sheaf__passed *passed,
+                         sheaf_error *err)
 {
-    const struct zip_iter *it = (const struct zip_iter *)base;
-    uint64_t least = UINT64_MAX;
-    for (size_t i = 0; i < base->input_count; i++) {
-        const uint64_t one = sheaf__feed_sure(&it->feeds[i]);
-        least = one < least ? one : least;
+    struct zip_iter *it = (struct zip_iter *)base;
+    while (count > 0) {
+        const uint64_t n = together(it, count);
+        sheaf_status status = pass_all(it, n, passed, err);
+        if (status != SHEAF_OK)
+            return status;
+        count -= n;
     }
-    return least;
+    return SHEAF_OK;
 }
 
 static void stop(struct sheaf__iter *base)

@@ -255,6 +255,31 @@ static void test_zip_stays_in_step(void **state)
     }
 }
 
+static sheaf_status count_calls(const sheaf_element *in, void *user)
+{
+    (void)in;
+    ++*(int *)user;
+    return SHEAF_OK;
+}
+static sheaf_dataset *open_range(const sheaf_element *in, void *user);
+
+/* The input that ends first does not show in what is done to the others, however many elements are
+ * asked for at a time. */
+static void test_zip_asks_for_no_more(void **state)
+{
+    (void)state;
+    int calls = 0;
+    sheaf_dataset *a = sheaf_dataset_filter(sheaf_dataset_range(0, 100, 1), count_calls, &calls);
+    sheaf_dataset *b = sheaf_dataset_flat_map(sheaf_dataset_range(0, 2, 1), open_range, NULL);
+    sheaf_dataset *d =
+        sheaf_dataset_batch(sheaf_dataset_zip((sheaf_dataset *[]){a, b}, 2), 10, NULL);
+    json_t *all = elements_by(d, components_json);
+    sheaf_dataset_free(d);
+    assert_int_equal(json_array_size(all), 1);
+    assert_int_equal(calls, 5);
+    json_decref(all);
+}
+
 /* An iterator runs under the context in which its dataset was made. */
 static sheaf_context *seen;
 static sheaf_status note(const sheaf_element *in, void *user)
@@ -382,6 +407,7 @@ int main(void)
         rig_test(test_names_of_tuples),
         rig_test(test_concatenate_types),
         rig_test(test_zip_stays_in_step),
+        rig_test(test_zip_asks_for_no_more),
         rig_test(test_context_is_the_datasets),
         rig_test(test_stop),
         rig_test(test_allocation_failures),
