@@ -15,6 +15,7 @@
 #include <sheaf/features.h>
 #include <sheaf/frame.h>
 #include <sheaf/record.h>
+#include <sheaf/variable.h>
 
 SHEAF_BEGIN_DECLS
 
@@ -238,6 +239,21 @@ SHEAF_CHECKED sheaf_status sheaf_iterator_next(sheaf_iterator *it, sheaf_element
                                                sheaf_error *err);
 /** Ends running threads at once and frees. Elements that were handed out stay. */
 SHEAF_API void sheaf_iterator_free(sheaf_iterator *it);
+
+/** Where the iterator is: how many elements the consumer took, of which pipeline, and the state of its random numbers when
+ *  it began; nothing that was read ahead. A few hundred bytes, of the frame. SHEAF_ERR_FAILED_PRECONDITION, naming the
+ *  stage: its elements would not come in the same order again (unordered threads, an unseeded shuffle inside of a
+ *  function's dataset). */
+SHEAF_CHECKED sheaf_status sheaf_iterator_save(sheaf_iterator *it, sheaf_bytes *position,
+                                               sheaf_error *err);
+/** Goes to a position that an iterator of the same pipeline saved, in this process or another: the rest comes as it would
+ *  have come there, also after errors, and later iterators of the dataset go on with its seeds. The elements before it
+ *  are passed over at the next sheaf_iterator_next(), unread and without calling functions where that can be.
+ *  SHEAF_ERR_FAILED_PRECONDITION: another pipeline; shows the first difference. SHEAF_ERR_DATA_LOSS: damaged. */
+SHEAF_CHECKED sheaf_status sheaf_iterator_restore(sheaf_iterator *it, sheaf_bytes position,
+                                                  sheaf_error *err);
+/** The position as a part of checkpoints; borrowed, lives as long as the iterator. */
+SHEAF_API sheaf_trackable *sheaf_iterator_trackable(sheaf_iterator *it);
 
 /** Loop over the elements of a dataset, a frame a round; ends at the end or with err->status negative, also if an
  *  operation of a round failed: `sheaf_element *e; SHEAF_EACH_ELEMENT(e, it, &err) { … }`. `break` leaves it. */

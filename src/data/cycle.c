@@ -5,12 +5,13 @@
 
 /* The order of interleave (R9.13), one source after the other. */
 
-sheaf_status sheaf__cycle_start(struct sheaf__cycle *c, const struct sheaf__interleave *p,
+sheaf_status sheaf__cycle_start(struct sheaf__cycle *c, const sheaf_dataset *stage,
                                 const struct sheaf__flow *flow, sheaf_error *err)
 {
-    c->p = p;
+    c->stage = stage;
+    c->p = (const void *)stage->params;
     c->flow = flow;
-    c->slots = sheaf__calloc(p->cycle, sizeof(struct sheaf__iter *));
+    c->slots = sheaf__calloc(c->p->cycle, sizeof(struct sheaf__iter *));
     return c->slots ? SHEAF_OK : sheaf__no_memory(err, "an interleave");
 }
 
@@ -37,7 +38,7 @@ static sheaf_status fill_slot(struct sheaf__cycle *c, sheaf_error *err)
     c->input_ended = status == SHEAF_END;
     if (status != SHEAF_OK)
         return status < 0 ? status : SHEAF_OK;
-    SHEAF__TRY(sheaf__interleave_open(c->p, sheaf__rows_front(&c->name), 0, c->flow,
+    SHEAF__TRY(sheaf__interleave_open(c->stage, sheaf__rows_front(&c->name), c->flow,
                                       &c->slots[c->at], err));
     c->open++;
     return SHEAF_OK;

@@ -246,10 +246,14 @@ const sheaf_element_spec *sheaf_dataset_element_spec(const sheaf_dataset *d)
 
 /* ---- text ---- */
 
-static void explain(const sheaf_dataset *d, unsigned depth, struct sheaf__str *text)
+/* Without the stages of these traits. */
+static void explain(const sheaf_dataset *d, unsigned without, unsigned depth,
+                    struct sheaf__str *text)
 {
     for (size_t i = 0; i < d->input_count && d->inputs[i]; i++)
-        explain(d->inputs[i], depth + (i > 0), text);
+        explain(d->inputs[i], without, depth + (i > 0), text);
+    if (d->stage->traits & without)
+        return;
     for (unsigned i = 0; i < depth; i++)
         sheaf__str_add(text, "  ");
     sheaf__str_add(text, d->stage->name);
@@ -261,6 +265,13 @@ static void explain(const sheaf_dataset *d, unsigned depth, struct sheaf__str *t
 char *sheaf__dataset_explain(const sheaf_dataset *d)
 {
     struct sheaf__str text = {0};
-    explain(d, 0, &text);
+    explain(d, 0, 0, &text);
+    return sheaf__str_take(&text);
+}
+
+char *sheaf__dataset_order(const sheaf_dataset *d)
+{
+    struct sheaf__str text = {0};
+    explain(d, SHEAF__TRAILING, 0, &text);
     return sheaf__str_take(&text);
 }

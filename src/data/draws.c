@@ -5,24 +5,24 @@
 #include "base/error.h"
 #include "base/mem.h"
 
-/* Numbers of one block of the generator. */
+/* Numbers of one block of the generator, and those that an iterator takes. */
 #define BLOCK 4
+#define DRAWS 2
 
-/* With the lock held. */
-static void seek(struct sheaf__draws *draws, uint64_t count)
+static void seek(struct sheaf__philox *generator, struct sheaf__seeds seeds, uint64_t count)
 {
-    sheaf__philox_init(&draws->generator, draws->seeds.seed, draws->seeds.seed2);
-    sheaf__philox_skip(&draws->generator, count / BLOCK);
+    sheaf__philox_init(generator, seeds.seed, seeds.seed2);
+    sheaf__philox_skip(generator, count / BLOCK);
     for (uint64_t i = 0; i < count % BLOCK; i++)
-        sheaf__philox_next(&draws->generator);
-    draws->count = count;
+        sheaf__philox_next(generator);
 }
 
 void sheaf__draws_set(struct sheaf__draws *draws, struct sheaf__seeds seeds, uint64_t count)
 {
     sheaf__mutex_lock(&draws->lock);
     draws->seeds = seeds;
-    seek(draws, count);
+    draws->count = count;
+    seek(&draws->generator, seeds, count);
     sheaf__mutex_unlock(&draws->lock);
 }
 
@@ -34,61 +34,72 @@ bool sheaf__draws_in(const sheaf_dataset *d)
     return found;
 }
 
-struct sheaf__seeds sheaf__draws_take(struct sheaf__iter *it)
-{
-    struct sheaf__draws *draws = it->dataset->state;
-    struct sheaf__seeds seeds;
-    sheaf__mutex_lock(&draws->lock);
-    seeds.seed = sheaf__philox_next(&draws->generator);
-    seeds.seed2 = sheaf__philox_next(&draws->generator);
-    draws->count += 2;
-    sheaf__mutex_unlock(&draws->lock);
-    return seeds;
-}
-
 /* ---- marks ---- */
 
-static bool is_marked(const struct sheaf__marks *marks, const sheaf_dataset *d)
+static struct sheaf__mark *find(const struct sheaf__marks *marks, const sheaf_dataset *d)
 {
-    bool found = false;
-    for (size_t i = 0; i < marks->count && !found; i++)
-        found = marks->items[i].dataset == d;
-    return found;
+    for (size_t i = 0; i < marks->count; i++)
+        if (marks->items[i].dataset == d)
+            return &marks->items[i];
+    return NULL;
 }
 
-static sheaf_status mark(struct sheaf__marks *marks, sheaf_dataset *d, struct sheaf__draws *draws,
-                         sheaf_error *err)
+/* What of the dataset's draws is to be made again first; NULL: nothing. Under their lock. */
+static struct sheaf__mark *find_redraw(struct sheaf__marks *marks, const sheaf_dataset *d)
 {
-    if (is_marked(marks, d)) {
+    for (; marks; marks = marks->above) {
+        struct sheaf__mark *m = find(marks, d);
+        if (m && m->next < m->end)
+            return m;
+    }
+    return NULL;
+}
+
+/* The seeds, and the number of the next draw for who has these marks above. */
+static struct sheaf__mark look(struct sheaf__marks *above, sheaf_dataset *d)
+{
+    struct sheaf__draws *draws = sheaf__draws_of(d);
+    sheaf__mutex_lock(&draws->lock);
+    const struct sheaf__mark *again = find_redraw(above, d);
+    const struct sheaf__mark m = {
+        .dataset = d, .seeds = draws->seeds, .count = again ? again->next : draws->count};
+    sheaf__mutex_unlock(&draws->lock);
+    return m;
+}
+
+static sheaf_status take(struct sheaf__marks *marks, sheaf_dataset *d, sheaf_error *err)
+{
+    if (find(marks, d)) {
         marks->shared = true;
         return SHEAF_OK;
     }
     if (!sheaf__array_reserve(&marks->items, &marks->capacity, marks->count + 1,
                               sizeof(*marks->items)))
         return sheaf__no_memory(err, "the seeds of a dataset");
-    sheaf__mutex_lock(&draws->lock);
-    marks->items[marks->count++] = (struct sheaf__mark){d, draws->count};
-    sheaf__mutex_unlock(&draws->lock);
+    marks->items[marks->count++] = look(marks->above, d);
     return SHEAF_OK;
 }
 
-sheaf_status sheaf__marks_take(struct sheaf__marks *marks, sheaf_dataset *d, sheaf_error *err)
+static sheaf_status take_all(struct sheaf__marks *marks, sheaf_dataset *d, sheaf_error *err)
 {
-    struct sheaf__draws *draws = sheaf__draws_of(d);
-    if (d->error.status < 0)
-        return SHEAF_OK;
-    for (size_t i = 0; i < d->input_count; i++)
-        SHEAF__TRY(sheaf__marks_take(marks, d->inputs[i], err));
-    return draws ? mark(marks, d, draws, err) : SHEAF_OK;
+    for (size_t i = 0; i < d->input_count && d->error.status >= 0; i++)
+        SHEAF__TRY(take_all(marks, d->inputs[i], err));
+    return sheaf__draws_of(d) ? take(marks, d, err) : SHEAF_OK;
 }
 
-void sheaf__marks_return(const struct sheaf__marks *marks)
+sheaf_status sheaf__marks_take(struct sheaf__marks *marks, sheaf_dataset *d,
+                               struct sheaf__marks *above, sheaf_error *err)
+{
+    marks->above = above;
+    return take_all(marks, d, err);
+}
+
+void sheaf__marks_redraw(struct sheaf__marks *marks)
 {
     for (size_t i = 0; i < marks->count; i++) {
-        struct sheaf__draws *draws = sheaf__draws_of(marks->items[i].dataset);
-        sheaf__mutex_lock(&draws->lock);
-        seek(draws, marks->items[i].count);
-        sheaf__mutex_unlock(&draws->lock);
+        struct sheaf__mark *m = &marks->items[i];
+        m->end = look(marks->above, m->dataset).count;
+        m->next = m->count;
     }
 }
 
@@ -96,4 +107,35 @@ void sheaf__marks_free(struct sheaf__marks *marks)
 {
     sheaf__free(marks->items);
     *marks = (struct sheaf__marks){0};
+}
+
+/* ---- drawing ---- */
+
+/* Under the lock: the generator, set to the next draw. */
+static struct sheaf__philox *next_generator(struct sheaf__iter *it, struct sheaf__draws *draws,
+                                            struct sheaf__philox *again)
+{
+    struct sheaf__mark *m = find_redraw(it->flow->redraw, it->dataset);
+    if (m) {
+        seek(again, draws->seeds, m->next);
+        m->next += DRAWS;
+        return again;
+    }
+    sheaf__trail_draw(it->flow->trail, it->dataset, draws->count, draws->count + DRAWS);
+    draws->count += DRAWS;
+    return &draws->generator;
+}
+
+struct sheaf__seeds sheaf__draws_take(struct sheaf__iter *it)
+{
+    struct sheaf__draws *draws = it->dataset->state;
+    sheaf__mutex_lock(&draws->lock);
+    struct sheaf__seeds seeds = draws->seeds;
+    if (!draws->fixed) {
+        struct sheaf__philox again, *generator = next_generator(it, draws, &again);
+        seeds.seed = sheaf__philox_next(generator);
+        seeds.seed2 = sheaf__philox_next(generator);
+    }
+    sheaf__mutex_unlock(&draws->lock);
+    return seeds;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "data/from_slices.h"
 
+#include "base/crc32c.h"
 #include "base/error.h"
 #include "base/mem.h"
 #include "data/slicer.h"
@@ -68,6 +69,53 @@ static sheaf_status pass(struct sheaf__iter *base, uint64_t count, struct sheaf_
     return n < count ? SHEAF_END : SHEAF_OK;
 }
 
+/* Bytes up to which strings are told apart: names of files, that is. */
+#define TOLD (1u << 20)
+
+/* Length of the directory that all of the names begin with. */
+static size_t common_directory(const sheaf_bytes *names, size_t count)
+{
+    size_t same = names[0].size, slash = 0;
+    for (size_t i = 1; i < count; i++) {
+        size_t k = 0;
+        while (k < same && k < names[i].size && names[i].data[k] == names[0].data[k])
+            k++;
+        same = k;
+    }
+    for (size_t k = 0; k < same; k++)
+        slash = names[0].data[k] == '/' ? k + 1 : slash;
+    return slash;
+}
+
+/* A checksum of strings that may be names of files, wherever their directory is. */
+static bool tell_names(const struct from_slices *p, uint32_t *crc)
+{
+    const sheaf_tensor *t = p->slices->count == 1 ? p->slices->items[0].tensor : NULL;
+    const sheaf_bytes *names = t && t->dtype == SHEAF_STRING && t->shape.rank == 1 ? t->data : NULL;
+    size_t size = 0;
+    for (size_t i = 0; names && i < p->rows; i++)
+        size += names[i].size + 1;
+    if (size == 0 || size > TOLD)
+        return false;
+    const size_t start = common_directory(names, p->rows);
+    *crc = 0;
+    for (size_t i = 0; i < p->rows; i++) {
+        *crc = sheaf__crc32c_extend(*crc, names[i].data + start, names[i].size - start);
+        *crc = sheaf__crc32c_extend(*crc, "", 1);
+    }
+    return true;
+}
+
+static void explain(const sheaf_dataset *d, struct sheaf__str *text)
+{
+    const struct from_slices *p = (const void *)d->params;
+    uint32_t crc;
+    sheaf__str_printf(text, "(%zu", p->rows);
+    if (tell_names(p, &crc))
+        sheaf__str_printf(text, ", %08x", crc);
+    sheaf__str_add(text, ")");
+}
+
 const struct sheaf__stage_ops sheaf__from_slices_ops = {
     .describe = describe,
     .params_free = params_free,
@@ -75,6 +123,7 @@ const struct sheaf__stage_ops sheaf__from_slices_ops = {
     .next = next,
     .pass = pass,
     .sure = sure,
+    .explain = explain,
 };
 
 static sheaf_status prepare(struct from_slices *p, sheaf_element *e, sheaf_error *err)

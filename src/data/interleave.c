@@ -68,15 +68,18 @@ sheaf_status sheaf__interleave_call(const struct sheaf__interleave *p, const she
     return status;
 }
 
-sheaf_status sheaf__interleave_open(const struct sheaf__interleave *p, struct sheaf__block *block,
-                                    size_t at, const struct sheaf__flow *flow,
-                                    struct sheaf__iter **it, sheaf_error *err)
+sheaf_status sheaf__interleave_open(const sheaf_dataset *stage, struct sheaf__block *block,
+                                    const struct sheaf__flow *flow, struct sheaf__iter **it,
+                                    sheaf_error *err)
 {
     sheaf_dataset *d = NULL;
-    sheaf_element *e = sheaf__block_element(block, at, err);
-    sheaf_status status = e ? sheaf__interleave_call(p, e, &d, err) : err->status;
-    if (status >= 0)
+    sheaf_element *e = sheaf__block_element(block, 0, err);
+    sheaf_status status =
+        e ? sheaf__interleave_call((const void *)stage->params, e, &d, err) : err->status;
+    if (status >= 0) {
+        sheaf__trail_made(flow->trail, stage, d, flow->unordered);
         status = sheaf__iter_make(d, flow, it, err);
+    }
     sheaf_dataset_free(d);
     sheaf__unref(e);
     return status;
@@ -90,7 +93,7 @@ static sheaf_status start(struct sheaf__iter *base, sheaf_error *err)
     const struct sheaf__interleave *p = sheaf__iter_params(base);
     if (p->threads > 0)
         return sheaf__interleave_crew_new(base, &it->crew, err);
-    SHEAF__TRY(sheaf__cycle_start(&it->cycle, p, base->flow, err));
+    SHEAF__TRY(sheaf__cycle_start(&it->cycle, base->dataset, base->flow, err));
     SHEAF__TRY(sheaf__iter_make(base->dataset->inputs[0], base->flow, &base->inputs[0], err));
     it->cycle.input = base->inputs[0];
     return SHEAF_OK;
@@ -122,6 +125,14 @@ static void stop(struct sheaf__iter *base)
     sheaf__cycle_free(&it->cycle);
 }
 
+static const char *unstable(const sheaf_dataset *d, bool unordered)
+{
+    const struct sheaf__interleave *p = (const void *)d->params;
+    return p->threads > 0 && (unordered || p->options.unordered)
+               ? "elements come as they are ready (unordered)"
+               : NULL;
+}
+
 static void explain(const sheaf_dataset *d, struct sheaf__str *text)
 {
     const struct sheaf__interleave *p = (const void *)d->params;
@@ -139,6 +150,7 @@ const struct sheaf__stage_ops sheaf__interleave_ops = {
     .next = next,
     .pass = pass,
     .stop = stop,
+    .unstable = unstable,
     .lazy = true,
     .explain = explain,
 };

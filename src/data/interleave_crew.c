@@ -142,7 +142,7 @@ static void read_ahead(struct sheaf__interleave_crew *crew, struct source *s)
     sheaf_status status = SHEAF_OK;
     bool failed_open = false;
     if (s->name) {
-        status = sheaf__interleave_open(crew->p, s->name, 0, &crew->flow, &s->iter, &err);
+        status = sheaf__interleave_open(crew->it->dataset, s->name, &crew->flow, &s->iter, &err);
         sheaf__block_unref(s->name);
         s->name = NULL;
         failed_open = status < 0;

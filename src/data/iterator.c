@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/context.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "data/stage.h"
-#include "tensor/frame.h"
 
-/* Iterators: the tree inside, and the public one around it. */
+/* The tree of iterators inside of one (iterate.c). */
 
 /* ---- what a tree shares ---- */
 
@@ -256,102 +254,4 @@ void sheaf__feed_free(struct sheaf__feed *feed)
 {
     sheaf__block_unref(feed->block);
     sheaf__rows_free(&feed->rows);
-}
-
-/* ---- public ---- */
-
-struct sheaf_iterator {
-    struct sheaf__flow flow;
-    struct sheaf__iter *root;
-    struct sheaf__rows rows;
-};
-
-/* Stands for an iterator there was no memory for. */
-static struct sheaf_iterator no_memory;
-
-sheaf_iterator *sheaf_dataset_iterate(sheaf_dataset *d)
-{
-    sheaf_error ignored;
-    if (!d)
-        return &no_memory;
-    sheaf_context *context = d->context ? d->context : sheaf__context();
-    sheaf_context *caller = sheaf_context_enter(context);
-    struct sheaf_iterator *it = sheaf__calloc(1, sizeof(*it));
-    if (it) {
-        const struct sheaf__flow above = {
-            .context = context, .trail = sheaf__trail_new(), .unordered = d->options.unordered};
-        if (above.trail && sheaf__flow_start(&it->flow, &above, &ignored) == SHEAF_OK)
-            it->root = sheaf__iter_new(d, &it->flow);
-        if (!it->root) {
-            sheaf__trail_free(above.trail);
-            sheaf__flow_free(&it->flow);
-            sheaf__free(it);
-            it = NULL;
-        }
-    }
-    sheaf_context_enter(caller);
-    return it ? it : &no_memory;
-}
-
-static sheaf_status next(sheaf_iterator *it, sheaf_element **out, sheaf_error *err)
-{
-    sheaf_status status = sheaf__iter_pull(it->root, 1, &it->rows, err);
-    if (status != SHEAF_OK)
-        return status;
-    sheaf_element *e = sheaf__block_element(sheaf__rows_front(&it->rows), 0, err);
-    sheaf__rows_clear(&it->rows);
-    *out = e ? sheaf__frame_own(e) : NULL;
-    return *out ? SHEAF_OK : sheaf__no_memory(err, "an element");
-}
-
-sheaf_status sheaf_iterator_next(sheaf_iterator *it, sheaf_element **out, sheaf_error *err)
-{
-    if (!it || !it->root)
-        return sheaf__no_memory(err, "an iterator");
-    sheaf_error mine;
-    sheaf_context *caller = sheaf_context_enter(it->flow.context);
-    sheaf_status status = next(it, out, &mine);
-    sheaf_context_enter(caller);
-    if (status < 0 && err) {
-        *err = mine;
-        err->reserved = 0;
-    }
-    return status;
-}
-
-sheaf_status sheaf__iterator_pass(sheaf_iterator *it, uint64_t count, struct sheaf__passed *passed,
-                                  sheaf_error *err)
-{
-    sheaf_context *caller = sheaf_context_enter(it->flow.context);
-    sheaf_status status = sheaf__iter_pass(it->root, count, passed, err);
-    sheaf_context_enter(caller);
-    return status;
-}
-
-void sheaf_iterator_free(sheaf_iterator *it)
-{
-    if (!it || it == &no_memory)
-        return;
-    sheaf_context *caller = sheaf_context_enter(it->flow.context);
-    sheaf__flow_cancel(&it->flow);
-    sheaf__iter_free(it->root);
-    sheaf__rows_free(&it->rows);
-    sheaf__trail_free(it->flow.trail);
-    sheaf__flow_free(&it->flow);
-    sheaf__free(it);
-    sheaf_context_enter(caller);
-}
-
-bool sheaf_each_element(sheaf_frame *frame, sheaf_iterator *it, sheaf_element **out,
-                        sheaf_error *err)
-{
-    const sheaf_status round = frame->open ? sheaf_frame_status(err) : SHEAF_OK;
-    sheaf_frame_close(frame);
-    if (round < 0)
-        return false;
-    sheaf_frame_open(frame);
-    if (sheaf_iterator_next(it, out, err) == SHEAF_OK)
-        return true;
-    sheaf_frame_close(frame);
-    return false;
 }

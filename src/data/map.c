@@ -156,6 +156,14 @@ static void stop(struct sheaf__iter *base)
     sheaf__feed_free(&it->feed);
 }
 
+static const char *unstable(const sheaf_dataset *d, bool unordered)
+{
+    const struct sheaf__map *p = (const void *)d->params;
+    return p->threads > 1 && (unordered || p->options.unordered)
+               ? "elements come as they are ready (unordered)"
+               : NULL;
+}
+
 const struct sheaf__stage_ops sheaf__map_ops = {
     .describe = describe,
     .params_free = params_free,
@@ -165,6 +173,7 @@ const struct sheaf__stage_ops sheaf__map_ops = {
     .pass = pass,
     .sure = sure,
     .stop = stop,
+    .unstable = unstable,
     .lazy = true,
 };
 

@@ -51,5 +51,7 @@ sheaf_element *sheaf__spec_dummy(const sheaf_element_spec *spec, const sheaf_ele
 /* The pipeline as text, a stage a line, source first, for --explain and tests; sheaf__free(). NULL:
  * no memory. */
 char *sheaf__dataset_explain(const sheaf_dataset *d);
+/* The same of the stages that make a difference to the elements and their order. */
+char *sheaf__dataset_order(const sheaf_dataset *d);
 
 #endif

@@ -28,13 +28,11 @@ struct shuffle_iter {
     size_t capacity; /* slots there is memory for */
     size_t start, count;
     struct sheaf__feed feed;
-    uint64_t taken; /* rows that went into the buffer, the numbers included */
+    uint64_t taken; /* rows that went into the buffer, or their numbers */
     bool ended;
-    struct sheaf__marks marks; /* of the generators when the input was started */
-    uint64_t reached;          /* rows that the input has given; behind `taken`: it lags */
-    bool lags;
-    bool end_known; /* of the input, at row `end` */
-    uint64_t end;
+    bool numbers;              /* there may be some in the buffer */
+    struct sheaf__marks marks; /* when the input began */
+    struct sheaf__flow flow;   /* of the input, when it begins again */
 };
 
 /* Rows are drawn from the input in small blocks: one row that stays long keeps its block. */
@@ -55,14 +53,17 @@ static sheaf_status describe(sheaf_dataset *d, sheaf_error *err)
 static void state_start(sheaf_dataset *d)
 {
     const struct shuffle *p = (const void *)d->params;
-    sheaf__draws_set(d->state, p->seeds, 0);
+    struct sheaf__draws *draws = d->state;
+    draws->seeded = sheaf__shuffle_is_seeded(d);
+    draws->fixed = p->options.no_reshuffle;
+    sheaf__draws_set(draws, p->seeds, 0);
 }
 
-/* Starts the input, from its beginning. */
-static sheaf_status start_input(struct shuffle_iter *it, sheaf_error *err)
+static sheaf_status start_input(struct shuffle_iter *it, const struct sheaf__flow *flow,
+                                sheaf_error *err)
 {
     struct sheaf__iter *base = &it->base;
-    SHEAF__TRY(sheaf__iter_make(base->dataset->inputs[0], base->flow, &base->inputs[0], err));
+    SHEAF__TRY(sheaf__iter_make(base->dataset->inputs[0], flow, &base->inputs[0], err));
     it->feed = (struct sheaf__feed){.from = base->inputs[0]};
     return SHEAF_OK;
 }
@@ -70,12 +71,9 @@ static sheaf_status start_input(struct shuffle_iter *it, sheaf_error *err)
 static sheaf_status start(struct sheaf__iter *base, sheaf_error *err)
 {
     struct shuffle_iter *it = (struct shuffle_iter *)base;
-    const struct shuffle *p = sheaf__iter_params(base);
-    struct sheaf__draws *draws = base->dataset->state;
-    SHEAF__TRY(sheaf__marks_take(&it->marks, base->dataset->inputs[0], err));
-    SHEAF__TRY(start_input(it, err));
-    const struct sheaf__seeds seeds =
-        p->options.no_reshuffle ? draws->seeds : sheaf__draws_take(base);
+    SHEAF__TRY(sheaf__marks_take(&it->marks, base->dataset->inputs[0], base->flow->redraw, err));
+    SHEAF__TRY(start_input(it, base->flow, err));
+    const struct sheaf__seeds seeds = sheaf__draws_take(base);
     sheaf__philox_init(&it->generator, seeds.seed, seeds.seed2);
     return SHEAF_OK;
 }
@@ -155,7 +153,7 @@ static sheaf_status next(struct sheaf__iter *base, size_t want, struct sheaf__ro
 {
     struct shuffle_iter *it = (struct shuffle_iter *)base;
     const size_t most = most_rows(it);
-    if (it->lags)
+    if (it->numbers)
         SHEAF__TRY(catch_up(it, err));
     for (size_t i = 0; i < want; i++) {
         SHEAF__TRY(fill(it, most, want - i - 1, err));
@@ -171,8 +169,9 @@ static sheaf_status next(struct sheaf__iter *base, size_t want, struct sheaf__ro
 
 /* ---- stepping over ---- */
 
-/* The draws of the rows that are passed are made over numbers of rows. When a row is wanted again,
- * the input passes what is not in the buffer and gives what is (catch_up()). */
+/* The input passes over the rows that go into the buffer, and the draws are made over their numbers.
+ * When a row is wanted again, the input begins once more: it passes what has left the buffer, and
+ * gives what has not. */
 
 /* Whether all stages can step over elements without making them. */
 static bool passes(const sheaf_dataset *d)
@@ -182,6 +181,53 @@ static bool passes(const sheaf_dataset *d)
         all = passes(d->inputs[i]);
     return all;
 }
+
+static uint64_t sum(uint64_t a, uint64_t b)
+{
+    uint64_t n;
+    return __builtin_add_overflow(a, b, &n) ? UINT64_MAX : n;
+}
+
+/* Draws up to `count` rows; `*drawn` is how many. */
+static sheaf_status draw_numbers(struct shuffle_iter *it, uint64_t count, uint64_t *drawn,
+                                 sheaf_error *err)
+{
+    const size_t most = most_rows(it);
+    struct sheaf__passed in = {0};
+    sheaf_status status = SHEAF_OK;
+    /* The buffer is filled up before each draw. */
+    if (!it->ended)
+        status = sheaf__feed_pass(&it->feed, sum(most - it->count, count - 1), &in, err);
+    SHEAF__TRY(status);
+    it->ended = it->ended || status == SHEAF_END;
+    it->numbers = true;
+    for (*drawn = 0; *drawn < count; ++*drawn) {
+        for (; it->count < most && in.count > 0; in.count--) {
+            if (it->count == it->capacity)
+                SHEAF__TRY(grow(it, most, err));
+            it->ring[(it->start + it->count++) % it->capacity] = (struct slot){NULL, it->taken++};
+        }
+        if (it->count == 0)
+            break;
+        sheaf__block_unref(draw(it).block);
+    }
+    return SHEAF_OK;
+}
+
+static sheaf_status pass(struct sheaf__iter *base, uint64_t count, struct sheaf__passed *passed,
+                         sheaf_error *err)
+{
+    uint64_t drawn = 0;
+    if (!passes(base->dataset->inputs[0]))
+        return sheaf__iter_drop(base, count, passed, err);
+    sheaf_status status = draw_numbers((struct shuffle_iter *)base, count, &drawn, err);
+    passed->count += drawn;
+    if (status < 0)
+        return sheaf__iter_break(base, err);
+    return drawn < count ? SHEAF_END : SHEAF_OK;
+}
+
+/* ---- beginning again ---- */
 
 /* A slot that has only a number. */
 struct missing {
@@ -195,41 +241,52 @@ static int by_row(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static sheaf_status ends_early(const struct shuffle_iter *it, sheaf_error *err)
+static sheaf_status ends_early(const struct shuffle_iter *it, uint64_t rows, sheaf_error *err)
 {
     return sheaf__error(err, SHEAF_ERR_DATA_LOSS,
-                        "the input ends after %llu elements, but it had at least %llu before: the "
-                        "data have changed",
-                        (unsigned long long)it->reached, (unsigned long long)it->taken);
+                        "the input ends after %llu elements, but it had %llu before: the data have "
+                        "changed",
+                        (unsigned long long)rows, (unsigned long long)it->taken);
 }
 
-/* Steps over rows of the input up to number `row`. */
-static sheaf_status pass_to(struct shuffle_iter *it, uint64_t row, sheaf_error *err)
+/* Steps over rows of the input from number `*at` to number `row`. */
+static sheaf_status pass_to(struct shuffle_iter *it, uint64_t *at, uint64_t row, sheaf_error *err)
 {
     struct sheaf__passed passed = {0};
-    sheaf_status status = sheaf__feed_pass(&it->feed, row - it->reached, &passed, err);
-    it->reached += passed.count;
-    return status == SHEAF_END ? ends_early(it, err) : status;
+    sheaf_status status = sheaf__feed_pass(&it->feed, row - *at, &passed, err);
+    *at += passed.count;
+    return status == SHEAF_END ? ends_early(it, *at, err) : status;
 }
 
-/* Puts the rows into the slots that have only numbers. */
+/* Puts the rows into their slots. */
 static sheaf_status load(struct shuffle_iter *it, const struct missing *list, size_t count,
                          sheaf_error *err)
 {
+    uint64_t at = 0;
     for (size_t i = 0, run; i < count; i += run) {
         for (run = 1; i + run < count && list[i + run].row == list[i].row + run;)
             run++;
-        SHEAF__TRY(pass_to(it, list[i].row, err));
-        for (size_t k = i; k < i + run; k++) {
+        SHEAF__TRY(pass_to(it, &at, list[i].row, err));
+        for (size_t k = i; k < i + run; k++, at++) {
             const size_t left = i + run - k;
             sheaf_status status = sheaf__feed_fill(&it->feed, left < CHUNK ? left : CHUNK, err);
             if (status != SHEAF_OK)
-                return status == SHEAF_END ? ends_early(it, err) : status;
+                return status == SHEAF_END ? ends_early(it, at, err) : status;
             *list[k].slot = (struct slot){sheaf__block_ref(it->feed.block), it->feed.at++};
-            it->reached++;
         }
     }
-    return pass_to(it, it->taken, err);
+    return pass_to(it, &at, it->taken, err);
+}
+
+static sheaf_status begin_again(struct shuffle_iter *it, sheaf_error *err)
+{
+    sheaf__iter_free(it->base.inputs[0]);
+    it->base.inputs[0] = NULL;
+    sheaf__feed_free(&it->feed);
+    sheaf__marks_redraw(&it->marks);
+    it->flow = *it->base.flow;
+    it->flow.redraw = &it->marks;
+    return start_input(it, &it->flow, err);
 }
 
 static sheaf_status catch_up(struct shuffle_iter *it, sheaf_error *err)
@@ -244,117 +301,12 @@ static sheaf_status catch_up(struct shuffle_iter *it, sheaf_error *err)
             list[count++] = (struct missing){slot->at, slot};
     }
     qsort(list, count, sizeof(*list), by_row);
-    sheaf_status status = load(it, list, count, err);
+    sheaf_status status = count > 0 ? begin_again(it, err) : SHEAF_OK;
+    if (count > 0 && status >= 0)
+        status = load(it, list, count, err);
     sheaf__free(list);
-    it->lags = false;
+    it->numbers = false;
     return status < 0 ? sheaf__iter_break(&it->base, err) : SHEAF_OK;
-}
-
-/* Draws `count` rows, the buffer being filled with the numbers below `end`. */
-static sheaf_status draw_numbers(struct shuffle_iter *it, uint64_t count, uint64_t end,
-                                 sheaf_error *err)
-{
-    const size_t most = most_rows(it);
-    while (count-- > 0) {
-        while (it->count < most && it->taken < end) {
-            if (it->count == it->capacity)
-                SHEAF__TRY(grow(it, most, err));
-            it->ring[(it->start + it->count++) % it->capacity] = (struct slot){NULL, it->taken++};
-        }
-        sheaf__block_unref(draw(it).block);
-    }
-    return SHEAF_OK;
-}
-
-/* How many rows the input has in all, or `wanted` if it has at least so many. What nobody knows is
- * found out by passing them: `*passed`. */
-static sheaf_status find_end(struct shuffle_iter *it, uint64_t wanted, uint64_t *end, bool *passed,
-                             sheaf_error *err)
-{
-    const int64_t known = it->base.dataset->inputs[0]->cardinality;
-    struct sheaf__passed rows = {0};
-    sheaf_status status = SHEAF_OK;
-    *passed = !it->ended && !it->end_known && known == SHEAF_UNKNOWN &&
-              sheaf__feed_sure(&it->feed) < wanted - it->reached;
-    if (*passed) {
-        status = sheaf__feed_pass(&it->feed, wanted - it->reached, &rows, err);
-        it->reached += rows.count;
-        it->ended = it->end_known = status == SHEAF_END;
-        it->end = it->reached;
-    } else if (it->ended) {
-        it->end = it->taken;
-        it->end_known = true;
-    } else if (known >= 0) {
-        it->end = (uint64_t)known;
-        it->end_known = true;
-    }
-    *end = it->end_known && it->end < wanted ? it->end : wanted;
-    return status < 0 ? status : SHEAF_OK;
-}
-
-/* After the last row. Who asks for more than there is sees the input's end, as always. */
-static sheaf_status pass_all(struct shuffle_iter *it, bool more, sheaf_error *err)
-{
-    struct sheaf__passed rows = {0};
-    sheaf_status status = SHEAF_OK;
-    for (; it->count > 0; it->count--, it->start = (it->start + 1) % it->capacity)
-        sheaf__block_unref(it->ring[it->start].block);
-    if (!it->ended)
-        status = sheaf__feed_pass(&it->feed, it->taken - it->reached + more, &rows, err);
-    it->ended = it->ended || status == SHEAF_END;
-    it->lags = false;
-    return status;
-}
-
-static sheaf_status start_again(struct shuffle_iter *it, sheaf_error *err)
-{
-    sheaf__iter_free(it->base.inputs[0]);
-    it->base.inputs[0] = NULL;
-    sheaf__feed_free(&it->feed);
-    sheaf__marks_return(&it->marks);
-    it->reached = 0;
-    it->ended = false;
-    return start_input(it, err);
-}
-
-static uint64_t sum(uint64_t a, uint64_t b)
-{
-    uint64_t n;
-    return __builtin_add_overflow(a, b, &n) ? UINT64_MAX : n;
-}
-
-static sheaf_status pass_rows(struct shuffle_iter *it, uint64_t count, struct sheaf__passed *passed,
-                              sheaf_error *err)
-{
-    /* The buffer is filled up before each draw. */
-    const uint64_t wanted = sum(it->taken + (most_rows(it) - it->count), count - 1);
-    uint64_t end;
-    bool tried;
-    it->reached = it->lags ? it->reached : it->taken;
-    it->lags = true;
-    SHEAF__TRY(find_end(it, wanted, &end, &tried, err));
-    const uint64_t left = it->count + (end - it->taken);
-    if (left <= count && end < wanted) {
-        it->taken = end;
-        passed->count += left;
-        sheaf_status status = pass_all(it, left < count, err);
-        if (status < 0)
-            return status;
-        return left < count ? SHEAF_END : SHEAF_OK;
-    }
-    if (tried)
-        SHEAF__TRY(start_again(it, err));
-    passed->count += count;
-    return draw_numbers(it, count, end, err);
-}
-
-static sheaf_status pass(struct sheaf__iter *base, uint64_t count, struct sheaf__passed *passed,
-                         sheaf_error *err)
-{
-    if (!passes(base->dataset->inputs[0]))
-        return sheaf__iter_drop(base, count, passed, err);
-    sheaf_status status = pass_rows((struct shuffle_iter *)base, count, passed, err);
-    return status < 0 ? sheaf__iter_break(base, err) : status;
 }
 
 static void stop(struct sheaf__iter *base)
@@ -370,7 +322,10 @@ static void stop(struct sheaf__iter *base)
 static void explain(const sheaf_dataset *d, struct sheaf__str *text)
 {
     const struct shuffle *p = (const void *)d->params;
-    sheaf__str_printf(text, "(%lld)", (long long)p->buffer_size);
+    sheaf__str_printf(text, "(%lld", (long long)p->buffer_size);
+    if (sheaf__shuffle_is_seeded(d))
+        sheaf__str_printf(text, ", seed %lld", (long long)p->options.seed);
+    sheaf__str_add(text, p->options.no_reshuffle ? ", fixed)" : ")");
 }
 
 const struct sheaf__stage_ops sheaf__shuffle_ops = {

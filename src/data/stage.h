@@ -90,6 +90,9 @@ struct sheaf__stage_ops {
     /* The size of the batches that it makes, for rebatching; -1: hidden from it (R1.9). NULL: it makes
      * none. */
     int64_t (*batch_size)(const sheaf_dataset *d);
+    /* Why its elements would not come in the same order again; NULL: they would. `unordered` is the
+     * option of the pipeline. */
+    const char *(*unstable)(const sheaf_dataset *d, bool unordered);
     /* Writes the parameters after the name: "(4, drop_remainder)". */
     void (*explain)(const sheaf_dataset *d, struct sheaf__str *text);
 };
@@ -134,9 +137,10 @@ sheaf_status sheaf__reserved_check(const uint64_t reserved[4], sheaf_error *err)
  * one for them, below its own, and cancels it before it joins. */
 struct sheaf__flow {
     sheaf_context *context;
-    struct sheaf__token *token; /* cancelled when the tree is freed: ends every wait inside */
-    struct sheaf__trail *trail; /* of the whole iterator */
-    bool unordered;             /* an option of the whole pipeline */
+    struct sheaf__token *token;  /* cancelled when the tree is freed: ends every wait inside */
+    struct sheaf__trail *trail;  /* of the whole iterator */
+    struct sheaf__marks *redraw; /* seeds that are taken again (data/draws.h) */
+    bool unordered;              /* an option of the whole pipeline */
 };
 sheaf_status sheaf__flow_start(struct sheaf__flow *flow, const struct sheaf__flow *above,
                                sheaf_error *err);
@@ -185,9 +189,6 @@ static inline void sheaf__iter_unnamed(sheaf_error *err)
 {
     err->reserved = 0;
 }
-/* Steps over elements of a whole pipeline. */
-sheaf_status sheaf__iterator_pass(sheaf_iterator *it, uint64_t count, struct sheaf__passed *passed,
-                                  sheaf_error *err);
 /* Joins a thread of a stage at teardown. It was told to end; only a function of the user can make
  * it late, and then it is named in the log. */
 void sheaf__iter_join(struct sheaf__iter *it, struct sheaf__thread *thread);

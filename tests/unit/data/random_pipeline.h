@@ -3,7 +3,7 @@
 #define SHEAF_TEST_DATA_RANDOM_PIPELINE_H
 
 /* Pipelines of all stages, drawn by a number: the same number makes the same pipeline again. Their
- * elements are numbers or lists of numbers, and nothing fails in them. */
+ * elements are numbers or lists of numbers, and nothing fails in them unless it is asked for. */
 
 #include "help.h"
 
@@ -15,6 +15,9 @@
 struct pipeline {
     struct sheaf__philox dice;
     bool lists;
+    bool unseeded;  /* shuffles without a seed, too */
+    bool faulty;    /* functions that fail now and then, too */
+    bool ahead;     /* threads read more than is asked for, how much is chance */
     char text[512]; /* the stages, for messages */
 };
 
@@ -41,6 +44,10 @@ static inline sheaf_status add_one(const sheaf_element *in, sheaf_element *out, 
 {
     (void)user;
     return sheaf_element_put(out, "", sheaf_add(sheaf_element_at(in, 0), sheaf_long(1)));
+}
+static inline sheaf_status fail_some(const sheaf_element *in, sheaf_element *out, void *user)
+{
+    return first_of(in) % 5 == 3 ? SHEAF_ERR_IO : add_one(in, out, user);
 }
 /* Pairs and longer tuples of numbers. */
 static inline sheaf_status join_numbers(const sheaf_element *in, sheaf_element *out, void *user)
@@ -88,9 +95,12 @@ static inline sheaf_status start_numbers(void *user, void **state, sheaf_error *
 
 /* ---- sources ---- */
 
+static const char *files_pattern; /* set by write_files() */
+
 /* Files 0 … 6 of 0 … 6 records each, in the folder of the test. */
 static inline void write_files(void)
 {
+    files_pattern = rig_path("*.tfrecord");
     for (int i = 0; i < 7; i++) {
         char name[32], text[32];
         sheaf_record_writer *w = NULL;
@@ -112,11 +122,12 @@ static inline sheaf_dataset *file_source(struct pipeline *p)
     const sheaf_interleave_options cycle = {.cycle_length = 1 + (int)below(p, 4),
                                             .block_length = 1 + (int)below(p, 3),
                                             .parallel = below(p, 3) == 0};
-    sheaf_dataset *d = sheaf_list_files(rig_path("*.tfrecord"), &order);
+    sheaf_dataset *d = sheaf_list_files(files_pattern, &order);
     if (below(p, 3) == 0)
         d = sheaf_dataset_flat_map(d, sheaf_open_tfrecord, NULL);
     else
         d = sheaf_dataset_interleave(d, sheaf_open_tfrecord, NULL, &cycle);
+    p->ahead = p->ahead || cycle.parallel > 0;
     say(p, "files", cycle.cycle_length, cycle.block_length);
     return sheaf_dataset_map(d, number_of_text, NULL, NULL);
 }
@@ -154,7 +165,8 @@ static inline sheaf_dataset *source(struct pipeline *p)
 static inline sheaf_dataset *shuffle_stage(struct pipeline *p, sheaf_dataset *d)
 {
     const int64_t size = below(p, 9);
-    const sheaf_shuffle_options o = {.seed = 1 + below(p, 100), .no_reshuffle = below(p, 3) == 0};
+    const sheaf_shuffle_options o = {.seed = p->unseeded && below(p, 2) ? 0 : 1 + below(p, 100),
+                                     .no_reshuffle = below(p, 3) == 0};
     say(p, "shuffle", size, o.no_reshuffle);
     return sheaf_dataset_shuffle(d, size ? size : SHEAF_UNKNOWN, &o);
 }
@@ -166,8 +178,9 @@ static inline sheaf_dataset *common_stage(struct pipeline *p, sheaf_dataset *d)
     const int64_t a = below(p, 7), b = 1 + below(p, 3);
     switch (below(p, 10)) {
     case 0:
-        say(p, "map", threads.parallel, 0);
-        return sheaf_dataset_map(d, add_one, NULL, &threads);
+        p->ahead = p->ahead || threads.parallel > 0;
+        say(p, "map", threads.parallel, p->faulty);
+        return sheaf_dataset_map(d, p->faulty ? fail_some : add_one, NULL, &threads);
     case 1:
         say(p, "filter", 0, 0);
         return sheaf_dataset_filter(d, keep_some, NULL);
@@ -185,6 +198,7 @@ static inline sheaf_dataset *common_stage(struct pipeline *p, sheaf_dataset *d)
         return sheaf_dataset_shard(d, b, b / 2);
     case 6:
     case 7:
+        p->ahead = true;
         say(p, "prefetch", a, 0);
         return sheaf_dataset_prefetch(d, a ? a : SHEAF_AUTOTUNE);
     default:
@@ -203,6 +217,7 @@ static inline sheaf_dataset *number_stage(struct pipeline *p, sheaf_dataset *d)
     const sheaf_batch_options drop = {.drop_remainder = below(p, 3) == 0};
     switch (below(p, 6)) {
     case 0:
+        p->ahead = p->ahead || cycle.parallel > 0;
         say(p, "interleave", cycle.cycle_length, cycle.block_length);
         return sheaf_dataset_interleave(d, open_few, NULL, &cycle);
     case 1:
@@ -248,10 +263,10 @@ static inline sheaf_dataset *pipeline_of_numbers(struct pipeline *p, int stages)
     return d;
 }
 
-/* Draws a pipeline; `text` of it is set. */
-static inline sheaf_dataset *random_pipeline(uint64_t seed, struct pipeline *p)
+/* Draws a pipeline; `text` of it is set. `wild`: unseeded and faulty, too. */
+static inline sheaf_dataset *random_pipeline(uint64_t seed, bool wild, struct pipeline *p)
 {
-    *p = (struct pipeline){.lists = false};
+    *p = (struct pipeline){.unseeded = wild, .faulty = wild && seed % 4 == 0};
     sheaf__philox_init(&p->dice, seed, 0);
     snprintf(p->text, sizeof(p->text), "seed %d:", (int)seed);
     sheaf_dataset *d = source(p);

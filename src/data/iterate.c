@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/context.h"
+#include "base/error.h"
+#include "base/mem.h"
+#include "data/iterator.h"
+#include "tensor/frame.h"
+
+/* The iterator that programs have. */
+
+/* Stands for one there was no memory for. */
+static struct sheaf_iterator no_memory = {
+    .trackable = {&sheaf__iterator_trackable_class, &no_memory}};
+
+/* In the context of the iterator. */
+static sheaf_status open_tree(sheaf_iterator *it, sheaf_context *context, sheaf_error *err)
+{
+    struct sheaf__flow above = {.context = context, .unordered = it->dataset->options.unordered};
+    SHEAF__TRY(sheaf__trail_new(it->dataset, &above.trail, err));
+    it->flow.trail = above.trail;
+    SHEAF__TRY(sheaf__flow_start(&it->flow, &above, err));
+    return sheaf__iter_make(it->dataset, &it->flow, &it->root, err);
+}
+
+void sheaf__iterator_open(sheaf_iterator *it)
+{
+    sheaf_context *context = it->dataset->context ? it->dataset->context : sheaf__context();
+    sheaf_context *caller = sheaf_context_enter(context);
+    sheaf_error ignored;
+    if (open_tree(it, context, &ignored) < 0)
+        sheaf__iterator_close(it);
+    sheaf_context_enter(caller);
+}
+
+void sheaf__iterator_end(sheaf_iterator *it)
+{
+    sheaf__flow_cancel(&it->flow);
+    sheaf__iter_free(it->root);
+    sheaf__rows_free(&it->rows);
+    it->root = NULL;
+    it->rows = (struct sheaf__rows){0};
+}
+
+void sheaf__iterator_close(sheaf_iterator *it)
+{
+    sheaf__iterator_end(it);
+    sheaf__trail_free(it->flow.trail);
+    sheaf__flow_free(&it->flow);
+    it->flow.trail = NULL;
+}
+
+sheaf_iterator *sheaf_dataset_iterate(sheaf_dataset *d)
+{
+    struct sheaf_iterator *it = d ? sheaf__calloc(1, sizeof(*it)) : NULL;
+    if (!it)
+        return &no_memory;
+    it->dataset = sheaf_dataset_ref(d);
+    it->trackable = (sheaf_trackable){&sheaf__iterator_trackable_class, it};
+    sheaf__iterator_open(it);
+    return it;
+}
+
+static sheaf_status next(sheaf_iterator *it, sheaf_element **out, sheaf_error *err)
+{
+    if (it->behind)
+        SHEAF__TRY(sheaf__iterator_catch_up(it, err));
+    sheaf_status status = sheaf__iter_pull(it->root, 1, &it->rows, err);
+    if (status == SHEAF_OK) {
+        sheaf_element *e = sheaf__block_element(sheaf__rows_front(&it->rows), 0, err);
+        sheaf__rows_clear(&it->rows);
+        *out = e ? sheaf__frame_own(e) : NULL;
+        status = *out ? SHEAF_OK : sheaf__no_memory(err, "an element");
+    }
+    it->elements += status == SHEAF_OK;
+    it->errors += status < 0 && status != SHEAF_ERR_CANCELLED;
+    return status;
+}
+
+sheaf_status sheaf_iterator_next(sheaf_iterator *it, sheaf_element **out, sheaf_error *err)
+{
+    if (!it || !it->root)
+        return sheaf__no_memory(err, "an iterator");
+    sheaf_error mine;
+    sheaf_context *caller = sheaf_context_enter(it->flow.context);
+    sheaf_status status = next(it, out, &mine);
+    sheaf_context_enter(caller);
+    if (status < 0 && err) {
+        *err = mine;
+        err->reserved = 0;
+    }
+    return status;
+}
+
+sheaf_status sheaf__iterator_pass(sheaf_iterator *it, uint64_t count, struct sheaf__passed *passed,
+                                  sheaf_error *err)
+{
+    sheaf_context *caller = sheaf_context_enter(it->flow.context);
+    sheaf_status status = sheaf__iter_pass(it->root, count, passed, err);
+    sheaf_context_enter(caller);
+    return status;
+}
+
+void sheaf_iterator_free(sheaf_iterator *it)
+{
+    if (!it || it == &no_memory)
+        return;
+    sheaf_context *context = it->flow.context;
+    sheaf_context *caller = context ? sheaf_context_enter(context) : NULL;
+    sheaf__iterator_close(it);
+    sheaf__position_free(&it->accepted);
+    sheaf_dataset_free(it->dataset);
+    sheaf__free(it);
+    if (context)
+        sheaf_context_enter(caller);
+}
+
+bool sheaf_each_element(sheaf_frame *frame, sheaf_iterator *it, sheaf_element **out,
+                        sheaf_error *err)
+{
+    const sheaf_status round = frame->open ? sheaf_frame_status(err) : SHEAF_OK;
+    sheaf_frame_close(frame);
+    if (round < 0)
+        return false;
+    sheaf_frame_open(frame);
+    if (sheaf_iterator_next(it, out, err) == SHEAF_OK)
+        return true;
+    sheaf_frame_close(frame);
+    return false;
+}
