@@ -292,7 +292,7 @@ static sheaf_status read_meta(struct stream_lane *l, size_t *got, sheaf_error *e
     }
     in->left = in->frame.payload_size;
     in->sink = (struct sheaf__sink){0};
-    SHEAF__TRY(l->receiver.begin(l->receiver.user, in, err));
+    l->receiver.begin(l->receiver.user, in);
     l->state = RX_PAYLOAD;
     return SHEAF_OK;
 }

@@ -31,9 +31,9 @@ struct sheaf__incoming {
 
 /* Who receives. On the thread that drives. */
 struct sheaf__receiver {
-    /* Frame and meta are in: check them and set the sink. A failure ends the session. */
-    sheaf_status (*begin)(void *user, struct sheaf__incoming *in, sheaf_error *err);
-    /* The payload is in, too. */
+    /* Frame and meta are in: sets the sink. */
+    void (*begin)(void *user, struct sheaf__incoming *in);
+    /* The payload is in, too. A failure ends the session. */
     sheaf_status (*end)(void *user, struct sheaf__incoming *in, sheaf_error *err);
     void *user;
 };

@@ -199,7 +199,7 @@ void sheaf__peer_cut(struct sheaf__peer *peer, const sheaf_error *cause)
 
 /* ---- receiving ---- */
 
-static sheaf_status begin(void *user, struct sheaf__incoming *in, sheaf_error *err)
+static void begin(void *user, struct sheaf__incoming *in)
 {
     struct sheaf__peer *peer = user;
     in->call = NULL;
@@ -207,14 +207,15 @@ static sheaf_status begin(void *user, struct sheaf__incoming *in, sheaf_error *e
     switch (in->frame.type) {
     case SHEAF__FRAME_REQUEST:
     case SHEAF__FRAME_POST:
-        return sheaf__serve_begin(peer, in, err);
+        sheaf__serve_begin(peer, in);
+        break;
     case SHEAF__FRAME_REPLY:
     case SHEAF__FRAME_FAILURE:
         sheaf__reply_begin(peer, in);
-        return SHEAF_OK;
+        break;
     default:
         in->sink.discard = true;
-        return SHEAF_OK;
+        break;
     }
 }
 

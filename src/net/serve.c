@@ -273,31 +273,31 @@ static sheaf_status place(struct sheaf__call *call, sheaf_error *err)
 }
 
 /* Answers one that cannot be served, and lets its payload go by. */
-static sheaf_status refuse(struct sheaf__peer *peer, struct sheaf__incoming *in,
-                           const sheaf_error *why)
+static void refuse(struct sheaf__peer *peer, struct sheaf__incoming *in, const sheaf_error *why)
 {
     in->sink.discard = true;
     if (in->frame.type == SHEAF__FRAME_REQUEST)
         post_failure(peer, in->frame.id, why);
-    return SHEAF_OK;
 }
 
-sheaf_status sheaf__serve_begin(struct sheaf__peer *peer, struct sheaf__incoming *in,
-                                sheaf_error *err)
+void sheaf__serve_begin(struct sheaf__peer *peer, struct sheaf__incoming *in)
 {
     struct sheaf__net *net = peer->net;
+    sheaf_error why = {0};
     const struct sheaf__service *service =
         in->frame.kind < SHEAF__CALL_KINDS ? &net->services[in->frame.kind] : NULL;
     if (!service || !service->serve) {
-        sheaf__error(err, SHEAF_ERR_UNIMPLEMENTED,
+        sheaf__error(&why, SHEAF_ERR_UNIMPLEMENTED,
                      SHEAF__TASK " does not serve requests of kind %d", net->identity.task.job,
                      net->identity.task.index, in->frame.kind);
-        return refuse(peer, in, err);
+        refuse(peer, in, &why);
+        return;
     }
     struct sheaf__call *call = take_call(net);
     if (!call) {
-        sheaf__no_memory(err, "a request");
-        return refuse(peer, in, err);
+        sheaf__no_memory(&why, "a request");
+        refuse(peer, in, &why);
+        return;
     }
     call->peer = sheaf__peer_ref(peer);
     call->service = service;
@@ -310,15 +310,14 @@ sheaf_status sheaf__serve_begin(struct sheaf__peer *peer, struct sheaf__incoming
     sheaf__mutex_lock(&peer->lock);
     sheaf__list_append(&peer->calls, &call->node);
     sheaf__mutex_unlock(&peer->lock);
-    if (place(call, err) < 0) {
-        refuse(peer, in, err);
+    if (place(call, &why) < 0) {
+        refuse(peer, in, &why);
         release(call);
-        return SHEAF_OK;
+        return;
     }
     in->call = call;
     in->sink.parts = call->parts;
     in->sink.count = call->count;
-    return SHEAF_OK;
 }
 
 void sheaf__serve_end(struct sheaf__incoming *in)

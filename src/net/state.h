@@ -214,8 +214,7 @@ struct sheaf__peer *sheaf__peer_find_locked(struct sheaf__net *net, const sheaf_
 bool sheaf__task_equal(const sheaf_task *a, const sheaf_task *b);
 
 /* serve.c: requests that come in; driver */
-sheaf_status sheaf__serve_begin(struct sheaf__peer *peer, struct sheaf__incoming *in,
-                                sheaf_error *err);
+void sheaf__serve_begin(struct sheaf__peer *peer, struct sheaf__incoming *in);
 void sheaf__serve_end(struct sheaf__incoming *in);
 void sheaf__serve_broken(struct sheaf__incoming *in);
 void sheaf__serve_cancel(struct sheaf__peer *peer, uint64_t id);

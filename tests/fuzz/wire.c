@@ -202,16 +202,14 @@ struct sink {
 };
 
 /* As a service would: small payloads have a place, others go by. */
-static sheaf_status begin(void *user, struct sheaf__incoming *in, sheaf_error *err)
+static void begin(void *user, struct sheaf__incoming *in)
 {
     struct sink *sink = user;
-    (void)err;
     must(in->meta.size == in->frame.meta_size);
     sink->part = (struct sheaf__part){sink->bytes, sizeof(sink->bytes)};
     in->sink.parts = &sink->part;
     in->sink.count = 1;
     in->sink.discard = in->frame.payload_size > sizeof(sink->bytes);
-    return SHEAF_OK;
 }
 
 static sheaf_status end(void *user, struct sheaf__incoming *in, sheaf_error *err)

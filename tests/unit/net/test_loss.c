@@ -4,7 +4,7 @@
 
 /* A task dies, or falls silent: who talks to it learns so, soon and by name (T16). */
 
-enum { HOLD = SHEAF__CALL_TEST };
+enum { HOLD = SHEAF__CALL_TEST, STALL, UNKNOWN };
 
 static void hold(struct sheaf__call *call, void *user)
 {
@@ -124,6 +124,62 @@ static void test_stopped_T16(void **state)
         lose_by((enum way)way, SIGSTOP, "was lost: nothing was heard from it for 0.", 3);
 }
 
+/* ---- a task dies that has asked for something ---- */
+
+struct stall {
+    _Atomic bool stalled, released;
+};
+
+/* Keeps the driving thread. */
+static void stall(struct sheaf__call *call, void *user)
+{
+    struct stall *s = user;
+    atomic_store(&s->stalled, true);
+    while (!atomic_load(&s->released))
+        sheaf__wait_sleep(sheaf__clock_after(SHEAF__MS), SHEAF__NO_TOKEN, NULL);
+    sheaf__call_reply(call, NULL);
+}
+
+static void on_done(struct sheaf__request *request, void *user)
+{
+    (void)user;
+    assert_true(request->status < 0);
+}
+
+/* What it has asked for is read after its connection has ended, because the driver was at something
+ * else until then; and it is nothing that is served. */
+static void test_refused_to_the_dead_T16(void **state)
+{
+    (void)state;
+    struct nets n;
+    struct stall s = {false, false};
+    sheaf_error err = {0};
+    struct sheaf__request unknown = {.kind = UNKNOWN, .done = on_done}, stalls = {.kind = STALL};
+    const struct sheaf__service service = {.kind = STALL, .serve = stall, .user = &s};
+    struct sheaf__wait wait = nets_wait(20);
+    nets_context(&n, SHM);
+    for (int i = 0; i < 3; i++)
+        nets_make(&n, i, 0);
+    rig_ok(sheaf__net_serve(n.net[1], &service, &err), &err);
+    for (int i = 0; i < 3; i++)
+        nets_start(&n, i);
+    struct sheaf__peer *peer = nets_connect(&n, 0, 1), *other = nets_connect(&n, 2, 1);
+    rig_ok(sheaf__request_start(other, &stalls, &err), &err);
+    while (!atomic_load(&s.stalled))
+        sheaf__wait_sleep(sheaf__clock_after(SHEAF__MS), SHEAF__NO_TOKEN, NULL);
+    rig_ok(sheaf__request_start(peer, &unknown, &err), &err);
+    sheaf__peer_unref(peer);
+    sheaf__net_free(n.net[0], -1);
+    n.net[0] = NULL;
+    atomic_store(&s.released, true);
+    rig_ok(sheaf__request_finish(&stalls, &wait, &err), &err);
+    stalls.kind = SHEAF__CALL_PING; /* net 1 lives */
+    rig_ok(sheaf__call(other, &stalls, &wait, &err), &err);
+    sheaf__request_clear(&stalls);
+    sheaf__peer_unref(other);
+    nets_end(&n);
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 3 && strcmp(argv[1], "serve") == 0)
@@ -131,6 +187,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         rig_test(test_killed_T16),
         rig_test(test_stopped_T16),
+        rig_test(test_refused_to_the_dead_T16),
     };
     return rig_run(tests);
 }
