@@ -32,9 +32,12 @@ struct sheaf__call;
 struct sheaf__service {
     uint32_t kind;
     /* Called when a request with payload begins, with its meta: says where the payload goes by
-     * sheaf__call_place(); if it does not, the payload goes to memory of the call. A failure
-     * refuses the request with that error. NULL: memory of the call. */
+     * sheaf__call_place() or sheaf__call_take(); if it does not, the payload goes to memory of the
+     * call. A failure refuses the request with that error. NULL: memory of the call. */
     sheaf_status (*place)(struct sheaf__call *call, void *user, sheaf_error *err);
+    /* Is given a payload for which place() said so, in order and in pieces: valid for the call,
+     * aligned to 8 bytes, multiples of 8 bytes but for the last. */
+    void (*take)(struct sheaf__call *call, const void *data, size_t size, void *user);
     /* The request is complete. Answers it, now or later, from any thread, exactly once. */
     void (*serve)(struct sheaf__call *call, void *user);
     /* The caller was lost while the payload came in; after place() and instead of serve(). The
@@ -62,7 +65,7 @@ void *sheaf__net_service(struct sheaf__net *net, uint32_t kind);
 struct sheaf__peer *sheaf__call_peer(const struct sheaf__call *call);
 /* Valid until the call is answered. */
 struct sheaf__bytes sheaf__call_meta(const struct sheaf__call *call);
-/* Size of the payload, and its bytes if they went to memory of the call (else NULL). */
+/* Size of the payload, and its bytes if they are in memory of the call (else NULL). */
 size_t sheaf__call_payload_size(const struct sheaf__call *call);
 void *sheaf__call_payload(const struct sheaf__call *call);
 /* A place for the service to hang its own state on, NULL at first. */
@@ -71,6 +74,8 @@ void **sheaf__call_user(struct sheaf__call *call);
  * copied, the memory stays until serve() or drop(). */
 sheaf_status sheaf__call_place(struct sheaf__call *call, const struct sheaf__part *parts,
                                size_t count, sheaf_error *err);
+/* From place() only: the payload goes to the service's take() and nowhere else. */
+void sheaf__call_take(struct sheaf__call *call);
 /* True once the caller has given the call up or is lost. */
 bool sheaf__call_abandoned(struct sheaf__call *call);
 /* Below the net's token, and cancelled when the call is abandoned: for long work. Lives as long as

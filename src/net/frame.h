@@ -3,7 +3,8 @@
 #define SHEAF_NET_FRAME_H
 
 /* What travels between peers after the handshake: a frame of 32 bytes, little endian, then its meta
- * part, then its payload. */
+ * part, then its payload. On a stream both are filled up with zeros to a multiple of 8 bytes, so that
+ * payloads lie aligned in a ring. */
 
 #include <sheaf/status.h>
 
@@ -32,6 +33,12 @@ _Static_assert(sizeof(struct sheaf__frame) == 32, "frames cross processes as the
 
 #define SHEAF__META_MOST    (UINT32_C(64) << 20)
 #define SHEAF__PAYLOAD_MOST (UINT64_C(1) << 46)
+
+/* Bytes that a meta part or a payload takes on a stream. */
+static inline uint64_t sheaf__frame_room(uint64_t size)
+{
+    return size + (-size & 7);
+}
 
 /* SHEAF_OK if it is one that this version sends; else DATA_LOSS, which says what is wrong. */
 sheaf_status sheaf__frame_check(const struct sheaf__frame *frame, sheaf_error *err);

@@ -13,7 +13,8 @@ enum {
     MOST_AT_ONCE = 1 << 20, /* bytes a lane may receive before the others have their turn */
     WRITE_MOST = 4 << 20,   /* bytes that a sender may write before it does something else */
     SCRATCH = 16 << 10,
-    META_KEPT = 1 << 20 /* memory of the meta part that is kept for the next message */
+    PIECE_MOST = 32 << 10, /* bytes that a sink takes at once */
+    META_KEPT = 1 << 20    /* memory of the meta part that is kept for the next message */
 };
 
 /* A queued message. Its memory is one block: parts, then meta, then (if copied) the payload. */
@@ -30,6 +31,9 @@ struct sheaf__send {
 };
 
 enum rx_state { RX_FRAME, RX_META, RX_PAYLOAD };
+
+/* What meta parts and payloads are filled up with. */
+static const uint8_t nothing[8];
 
 struct stream_lane {
     struct sheaf__lane lane;
@@ -49,6 +53,7 @@ struct stream_lane {
     /* The driving thread's. */
     enum rx_state state;
     size_t have; /* bytes of the frame or the meta part */
+    size_t fill; /* zeros behind the payload */
 };
 
 static struct stream_lane *of(struct sheaf__lane *lane)
@@ -63,12 +68,26 @@ struct sheaf__stream *sheaf__lane_stream(struct sheaf__lane *lane)
 
 /* ---- sending ---- */
 
-/* Queues what is left of a message after its first `done` bytes. */
-static struct sheaf__send *new_send(const struct sheaf__message *m, size_t payload, size_t done)
+static struct sheaf__part fill_of(uint64_t size)
 {
-    size_t head = sizeof(struct sheaf__send) + (m->count + 2) * sizeof(struct sheaf__part);
-    size_t bytes = head + m->frame.meta_size + (m->copy ? payload : 0);
-    struct sheaf__send *s = sheaf__alloc(bytes);
+    return (struct sheaf__part){(void *)(uintptr_t)nothing,
+                                (size_t)(sheaf__frame_room(size) - size)};
+}
+
+/* Bytes of a message on the stream. */
+static size_t message_size(const struct sheaf__frame *frame)
+{
+    return sizeof(*frame) +
+           (size_t)(sheaf__frame_room(frame->meta_size) + sheaf__frame_room(frame->payload_size));
+}
+
+/* Queues what is left of a message after its first `done` bytes. */
+static struct sheaf__send *new_send(const struct sheaf__message *m, size_t done)
+{
+    size_t payload = (size_t)m->frame.payload_size;
+    size_t meta = (size_t)sheaf__frame_room(m->frame.meta_size);
+    size_t head = sizeof(struct sheaf__send) + (m->count + 3) * sizeof(struct sheaf__part);
+    struct sheaf__send *s = sheaf__alloc(head + meta + (m->copy ? payload : 0));
     if (!s)
         return NULL;
     uint8_t *at = (uint8_t *)s + head;
@@ -76,25 +95,26 @@ static struct sheaf__send *new_send(const struct sheaf__message *m, size_t paylo
                               .parts = (struct sheaf__part *)(void *)(s + 1),
                               .count = 2,
                               .done = done,
-                              .size = sizeof(m->frame) + m->frame.meta_size + payload,
+                              .size = message_size(&m->frame),
                               .sent = m->sent,
                               .user = m->user,
                               .owner = m->owner};
     s->parts[0] = (struct sheaf__part){&s->frame, sizeof(s->frame)};
-    s->parts[1] = (struct sheaf__part){at, m->frame.meta_size};
-    if (m->frame.meta_size > 0)
+    s->parts[1] = (struct sheaf__part){at, meta};
+    memset(at, 0, meta);
+    if (meta > 0)
         memcpy(at, m->meta, m->frame.meta_size);
-    at += m->frame.meta_size;
-    if (!m->copy) {
-        if (m->count > 0)
-            memcpy(s->parts + 2, m->parts, m->count * sizeof(*m->parts));
+    at += meta;
+    if (m->copy) {
+        s->parts[s->count++] = (struct sheaf__part){at, payload};
+        for (size_t i = 0; i < m->count; at += m->parts[i].size, i++)
+            if (m->parts[i].size > 0)
+                memcpy(at, m->parts[i].data, m->parts[i].size);
+    } else if (m->count > 0) {
+        memcpy(s->parts + 2, m->parts, m->count * sizeof(*m->parts));
         s->count += m->count;
-        return s;
     }
-    s->parts[s->count++] = (struct sheaf__part){at, payload};
-    for (size_t i = 0; i < m->count; at += m->parts[i].size, i++)
-        if (m->parts[i].size > 0)
-            memcpy(at, m->parts[i].data, m->parts[i].size);
+    s->parts[s->count++] = fill_of(payload);
     return s;
 }
 
@@ -149,15 +169,20 @@ static bool flush(struct stream_lane *l, struct sheaf__list *ended)
 /* Parts of a message that is not queued, after its first `done` bytes. */
 static size_t gather(const struct sheaf__message *m, size_t done, struct sheaf__part *parts)
 {
-    const struct sheaf__part head[2] = {
+    const struct sheaf__part head[3] = {
         {(void *)(uintptr_t)&m->frame, sizeof(m->frame)},
         {(void *)(uintptr_t)m->meta, m->frame.meta_size},
+        fill_of(m->frame.meta_size),
     };
-    size_t size = sizeof(m->frame) + m->frame.meta_size;
-    size_t count = sheaf__parts_after(head, 2, done, parts, 2);
+    const struct sheaf__part tail = fill_of(m->frame.payload_size);
+    size_t size = sheaf__parts_size(head, 3), payload = (size_t)m->frame.payload_size;
+    size_t count = sheaf__parts_after(head, 3, done, parts, 3);
     done = done > size ? done - size : 0;
-    return count +
-           sheaf__parts_after(m->parts, m->count, done, parts + count, PARTS_AT_ONCE - count);
+    count += sheaf__parts_after(m->parts, m->count, done, parts + count, PARTS_AT_ONCE - count);
+    done = done > payload ? done - payload : 0;
+    if (count == PARTS_AT_ONCE) /* perhaps not all */
+        return count;
+    return count + sheaf__parts_after(&tail, 1, done, parts + count, 1);
 }
 
 /* Writes what there is room for after the first `done` bytes. Returns the bytes, -1 if the stream is broken. */
@@ -206,8 +231,7 @@ static ptrdiff_t write_now(struct stream_lane *l, const struct sheaf__message *m
 static sheaf_status post_locked(struct stream_lane *l, struct sheaf__message *m, bool *through,
                                 sheaf_error *err)
 {
-    size_t payload = m->frame.payload_size;
-    size_t size = sizeof(m->frame) + m->frame.meta_size + payload;
+    size_t size = message_size(&m->frame);
     ptrdiff_t done = 0;
     *through = false;
     if (l->stopped || l->broken)
@@ -218,7 +242,7 @@ static sheaf_status post_locked(struct stream_lane *l, struct sheaf__message *m,
         *through = true;
         return SHEAF_OK;
     }
-    struct sheaf__send *s = done < 0 ? NULL : new_send(m, payload, (size_t)done);
+    struct sheaf__send *s = done < 0 ? NULL : new_send(m, (size_t)done);
     if (!s) {
         if (done == 0)
             return sheaf__no_memory(err, "a message");
@@ -278,7 +302,7 @@ static sheaf_status read_meta(struct stream_lane *l, size_t *got, sheaf_error *e
 {
     enum { STEP = 256 << 10 };
     struct sheaf__incoming *in = &l->lane.in;
-    size_t left = in->frame.meta_size - l->have;
+    size_t room = (size_t)sheaf__frame_room(in->frame.meta_size), left = room - l->have;
     size_t n = left < STEP ? left : STEP;
     *got = 0;
     if (n > 0) {
@@ -287,10 +311,12 @@ static sheaf_status read_meta(struct stream_lane *l, size_t *got, sheaf_error *e
         SHEAF__TRY(read_some(l, in->meta.data + in->meta.size, n, got, err));
         in->meta.size += *got;
         l->have += *got;
-        if (l->have < in->frame.meta_size)
+        if (l->have < room)
             return SHEAF_OK;
     }
+    in->meta.size = in->frame.meta_size;
     in->left = in->frame.payload_size;
+    l->fill = (size_t)(sheaf__frame_room(in->left) - in->left);
     in->sink = (struct sheaf__sink){0};
     l->receiver.begin(l->receiver.user, in);
     l->state = RX_PAYLOAD;
@@ -315,19 +341,44 @@ static struct sheaf__part sink_next(struct sheaf__sink *sink, uint64_t left, uin
     return next;
 }
 
+/* Hands out the next piece of the payload where it lies. */
+static sheaf_status hand_out(struct stream_lane *l, size_t *got, sheaf_error *err)
+{
+    struct sheaf__incoming *in = &l->lane.in;
+    const size_t least = in->left < 8 ? (size_t)in->left : 8;
+    const void *data;
+    ptrdiff_t there = l->stream->ops->peek(l->stream, least, &data);
+    if (there < 0)
+        return sheaf__error(err, SHEAF_ERR_UNAVAILABLE, "it closed the connection");
+    if (there == 0)
+        return SHEAF_OK;
+    size_t n = there < PIECE_MOST ? (size_t)there : PIECE_MOST;
+    n = n < in->left ? n - n % 8 : (size_t)in->left;
+    in->sink.take(in->sink.user, data, n);
+    l->stream->ops->skip(l->stream, n);
+    *got = n;
+    return SHEAF_OK;
+}
+
 static sheaf_status read_payload(struct stream_lane *l, size_t *got, sheaf_error *err)
 {
     struct sheaf__incoming *in = &l->lane.in;
     uint8_t scratch[SCRATCH];
     *got = 0;
-    if (in->left > 0) {
+    if (in->left > 0 && in->sink.take && !in->sink.discard) {
+        SHEAF__TRY(hand_out(l, got, err));
+        in->left -= *got;
+    } else if (in->left > 0) {
         struct sheaf__part next = sink_next(&in->sink, in->left, scratch);
         SHEAF__TRY(read_some(l, next.data, next.size, got, err));
         in->sink.offset += *got;
         in->left -= *got;
-        if (in->left > 0)
-            return SHEAF_OK;
+    } else {
+        SHEAF__TRY(read_some(l, scratch, l->fill, got, err));
+        l->fill -= *got;
     }
+    if (in->left > 0 || l->fill > 0)
+        return SHEAF_OK;
     l->state = RX_FRAME;
     l->have = 0;
     sheaf_status status = l->receiver.end(l->receiver.user, in, err);
@@ -416,7 +467,7 @@ static void disarm(struct sheaf__lane *lane)
 /* Makes `s` independent of its owner's memory; what has left already stays as it is. */
 static bool copy_payload(struct sheaf__send *s)
 {
-    size_t payload = s->frame.payload_size;
+    size_t payload = (size_t)sheaf__frame_room(s->frame.payload_size);
     uint8_t *at = sheaf__alloc(payload);
     if (!at)
         return false;
@@ -514,6 +565,7 @@ struct sheaf__lane *sheaf__lane_of_stream(struct sheaf__stream *stream,
     l->lane.ops = &stream_ops;
     l->lane.name = stream->name;
     l->lane.fd = -1;
+    l->lane.in.takes = true;
     l->stream = stream;
     l->spin = sheaf__config_int(SHEAF__CONFIG_SPIN_US) * SHEAF__US;
     l->receiver = *receiver;

@@ -10,12 +10,16 @@
 #include "net/frame.h"
 #include "net/stream.h"
 
-/* Where the payload of the message that comes in goes. */
+/* Where the payload of the message that comes in goes: into memory, or to a function. */
 struct sheaf__sink {
     const struct sheaf__part *parts;
     size_t count;
     size_t part, offset; /* how far it is */
-    bool discard;        /* nowhere */
+    /* If set: is given the payload in order and in pieces, from memory that is valid for the call.
+     * They are aligned to 8 bytes and, but for the last, multiples of 8 bytes. */
+    void (*take)(void *user, const void *data, size_t size);
+    void *user;
+    bool discard; /* nowhere */
 };
 
 /* A message that comes in; the lane fills it, the receiver uses it. */
@@ -24,6 +28,7 @@ struct sheaf__incoming {
     struct sheaf__buf meta;
     struct sheaf__sink sink;
     uint64_t left; /* bytes of the payload that are still to come */
+    bool takes;    /* the lane's: it can serve a sink's take() */
     /* What the receiver made of it. */
     struct sheaf__call *call;
     struct sheaf__request *request;

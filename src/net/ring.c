@@ -34,7 +34,8 @@ struct ring_stream {
     uint64_t tail, seen_head;
     /* Reader's. */
     uint64_t head, seen_tail, told_head;
-    bool broken; /* the other side wrote nonsense into the indices */
+    bool broken;                          /* the other side wrote nonsense into the indices */
+    alignas(8) uint8_t straight[4 << 10]; /* copy of bytes that do not lie aligned */
     struct sheaf__segment segment;
     void (*release)(struct ring_stream *r);
 };
@@ -152,10 +153,10 @@ static void publish_head(struct ring_stream *r)
         r->bell.ring(r->bell.user);
 }
 
-/* Bytes that are there; looks at the writer's index when it knows of none. */
-static size_t available(struct ring_stream *r)
+/* Bytes that are there; looks at the writer's index when it knows of less than `least`. */
+static size_t available(struct ring_stream *r, size_t least)
 {
-    if (r->seen_tail != r->head)
+    if (r->seen_tail - r->head >= least)
         return (size_t)(r->seen_tail - r->head);
     r->seen_tail = atomic_load_explicit(&r->in->tail, memory_order_acquire);
     if (r->seen_tail - r->head > RING_SIZE) {
@@ -165,25 +166,62 @@ static size_t available(struct ring_stream *r)
     return (size_t)(r->seen_tail - r->head);
 }
 
+/* The same as a stream says it: 0 is less than `least`. */
+static ptrdiff_t there(struct ring_stream *r, size_t least)
+{
+    /* Before the look at the bytes: what it wrote before it closed is still read. */
+    bool closed = atomic_load_explicit(&r->in->closed, memory_order_acquire);
+    size_t n = available(r, least);
+    if (n >= least)
+        return (ptrdiff_t)n;
+    publish_head(r);
+    return closed || r->broken ? -1 : 0;
+}
+
+/* Copies the next bytes, which may go on at the start of the ring. */
+static void copy_out(struct ring_stream *r, void *data, size_t size)
+{
+    size_t at = (size_t)(r->head % RING_SIZE);
+    size_t first = RING_SIZE - at < size ? RING_SIZE - at : size;
+    memcpy(data, r->in->data + at, first);
+    memcpy((uint8_t *)data + first, r->in->data, size - first);
+}
+
+static void skip_ring(struct sheaf__stream *s, size_t size)
+{
+    struct ring_stream *r = of(s);
+    r->head += size;
+    if (r->head - r->told_head >= PIECE)
+        publish_head(r);
+}
+
 static ptrdiff_t read_ring(struct sheaf__stream *s, void *data, size_t size)
 {
     struct ring_stream *r = of(s);
-    /* Before the look at the bytes: what it wrote before it closed is still read. */
-    bool closed = atomic_load_explicit(&r->in->closed, memory_order_acquire);
-    size_t n = available(r);
-    n = n < size ? n : size;
-    if (n == 0) {
-        publish_head(r);
-        return closed || r->broken ? -1 : 0;
+    ptrdiff_t n = there(r, 1);
+    if (n <= 0)
+        return n;
+    n = (size_t)n < size ? n : (ptrdiff_t)size;
+    copy_out(r, data, (size_t)n);
+    skip_ring(s, (size_t)n);
+    return n;
+}
+
+static ptrdiff_t peek_ring(struct sheaf__stream *s, size_t least, const void **data)
+{
+    struct ring_stream *r = of(s);
+    ptrdiff_t n = there(r, least);
+    if (n <= 0)
+        return n;
+    size_t at = (size_t)(r->head % RING_SIZE), size = (size_t)n;
+    if (at % 8 == 0) {
+        *data = r->in->data + at;
+        return (ptrdiff_t)(RING_SIZE - at < size ? RING_SIZE - at : size);
     }
-    size_t at = (size_t)(r->head % RING_SIZE);
-    size_t first = RING_SIZE - at < n ? RING_SIZE - at : n;
-    memcpy(data, r->in->data + at, first);
-    memcpy((uint8_t *)data + first, r->in->data, n - first);
-    r->head += n;
-    if (r->head - r->told_head >= PIECE)
-        publish_head(r);
-    return (ptrdiff_t)n;
+    size = size < sizeof(r->straight) ? size : sizeof(r->straight);
+    copy_out(r, r->straight, size);
+    *data = r->straight;
+    return (ptrdiff_t)size;
 }
 
 static bool arm_for(struct ring_stream *r, uint32_t how)
@@ -233,6 +271,8 @@ static void free_ring(struct sheaf__stream *s)
 static const struct sheaf__stream_ops ring_ops = {
     .write = write_ring,
     .read = read_ring,
+    .peek = peek_ring,
+    .skip = skip_ring,
     .arm = arm_ring,
     .disarm = disarm_ring,
     .want_room = want_room_ring,

@@ -16,10 +16,10 @@ struct sheaf__call {
     const struct sheaf__service *service;
     struct sheaf__frame frame;
     struct sheaf__buf meta;
-    struct sheaf__buf payload; /* if the service did not place it */
+    struct sheaf__buf payload; /* if it is kept here */
     struct sheaf__part *parts; /* where it goes */
     size_t count, capacity;
-    bool placed;
+    bool placed, taken; /* by the service: not kept here */
     void *user;
     /* Under peer->lock. */
     bool abandoned;
@@ -137,7 +137,7 @@ size_t sheaf__call_payload_size(const struct sheaf__call *call)
 
 void *sheaf__call_payload(const struct sheaf__call *call)
 {
-    return call->placed ? NULL : call->payload.data;
+    return call->placed || call->taken ? NULL : call->payload.data;
 }
 
 void **sheaf__call_user(struct sheaf__call *call)
@@ -185,6 +185,11 @@ sheaf_status sheaf__call_place(struct sheaf__call *call, const struct sheaf__par
     call->count = count;
     call->placed = true;
     return SHEAF_OK;
+}
+
+void sheaf__call_take(struct sheaf__call *call)
+{
+    call->taken = true;
 }
 
 /* ---- answering ---- */
@@ -242,18 +247,12 @@ void sheaf__call_reply(struct sheaf__call *call, const struct sheaf__reply *repl
 
 /* ---- receiving ---- */
 
-/* Where the payload goes: the service says, or memory of the call. */
-static sheaf_status place(struct sheaf__call *call, sheaf_error *err)
+/* The payload goes to memory of the call. */
+static sheaf_status keep(struct sheaf__call *call, sheaf_error *err)
 {
     const struct sheaf__service *service = call->service;
     size_t size = call->frame.payload_size;
     size_t limit = service->payload_limit ? service->payload_limit : PAYLOAD_LIMIT;
-    if (size == 0)
-        return SHEAF_OK;
-    if (service->place)
-        SHEAF__TRY(service->place(call, service->user, err));
-    if (call->placed)
-        return SHEAF_OK;
     if (size > limit)
         return sheaf__error(err, SHEAF_ERR_RESOURCE_EXHAUSTED,
                             "a request of %zu bytes has come, the limit is %zu", size, limit);
@@ -269,6 +268,40 @@ static sheaf_status place(struct sheaf__call *call, sheaf_error *err)
         return sheaf__no_memory(err, "a request");
     call->parts[0] = (struct sheaf__part){data, size};
     call->count = 1;
+    return SHEAF_OK;
+}
+
+static void take(void *user, const void *data, size_t size)
+{
+    struct sheaf__call *call = user;
+    call->service->take(call, data, size, call->service->user);
+}
+
+/* What the service has begun with the payload ends without it. */
+static void drop(struct sheaf__call *call)
+{
+    if (call->service->place && call->service->drop)
+        call->service->drop(call, call->service->user);
+}
+
+/* Where the payload goes: the service says, or memory of the call. A lane that cannot hand out pieces
+ * has it all there first. */
+static sheaf_status place(struct sheaf__call *call, struct sheaf__incoming *in, sheaf_error *err)
+{
+    const struct sheaf__service *service = call->service;
+    if (call->frame.payload_size == 0)
+        return SHEAF_OK;
+    if (service->place)
+        SHEAF__TRY(service->place(call, service->user, err));
+    if (call->taken && in->takes) {
+        in->sink.take = take;
+        in->sink.user = call;
+    } else if (!call->placed && keep(call, err) < 0) {
+        drop(call);
+        return err->status;
+    }
+    in->sink.parts = call->parts;
+    in->sink.count = call->count;
     return SHEAF_OK;
 }
 
@@ -310,22 +343,23 @@ void sheaf__serve_begin(struct sheaf__peer *peer, struct sheaf__incoming *in)
     sheaf__mutex_lock(&peer->lock);
     sheaf__list_append(&peer->calls, &call->node);
     sheaf__mutex_unlock(&peer->lock);
-    if (place(call, &why) < 0) {
+    if (place(call, in, &why) < 0) {
         refuse(peer, in, &why);
         release(call);
         return;
     }
     in->call = call;
-    in->sink.parts = call->parts;
-    in->sink.count = call->count;
 }
 
 void sheaf__serve_end(struct sheaf__incoming *in)
 {
     struct sheaf__call *call = in->call;
     in->call = NULL;
-    if (call)
-        call->service->serve(call, call->service->user);
+    if (!call)
+        return;
+    if (call->taken && !in->takes)
+        take(call, call->payload.data, call->frame.payload_size);
+    call->service->serve(call, call->service->user);
 }
 
 void sheaf__serve_broken(struct sheaf__incoming *in)
@@ -334,8 +368,7 @@ void sheaf__serve_broken(struct sheaf__incoming *in)
     in->call = NULL;
     if (!call)
         return;
-    if (call->placed && call->service->drop)
-        call->service->drop(call, call->service->user);
+    drop(call);
     release(call);
 }
 

@@ -5,6 +5,7 @@
 #include "net/socket.h"
 
 #include <errno.h>
+#include <stdalign.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -14,7 +15,7 @@ enum { READ_AHEAD = 64 << 10, IOV_MOST = 64 };
 struct socket_stream {
     struct sheaf__stream stream;
     size_t at, end; /* bytes in `buffer` that were not asked for yet */
-    uint8_t buffer[READ_AHEAD];
+    alignas(8) uint8_t buffer[READ_AHEAD];
 };
 
 _Static_assert(sizeof(struct sheaf__part) == sizeof(struct iovec) &&
@@ -66,6 +67,30 @@ static ptrdiff_t read_socket(struct sheaf__stream *s, void *data, size_t size)
     return (ptrdiff_t)n;
 }
 
+static ptrdiff_t peek_socket(struct sheaf__stream *s, size_t least, const void **data)
+{
+    struct socket_stream *ss = SHEAF__CONTAINER(s, struct socket_stream, stream);
+    size_t have = ss->end - ss->at;
+    if (have < least || ss->at % 8 != 0) {
+        memmove(ss->buffer, ss->buffer + ss->at, have);
+        ss->at = 0;
+        ss->end = have;
+    }
+    if (have < least) {
+        ptrdiff_t got = receive(s->fd, ss->buffer + have, READ_AHEAD - have);
+        if (got < 0)
+            return -1;
+        ss->end += (size_t)got;
+    }
+    *data = ss->buffer + ss->at;
+    return ss->end - ss->at < least ? 0 : (ptrdiff_t)(ss->end - ss->at);
+}
+
+static void skip_socket(struct sheaf__stream *s, size_t size)
+{
+    SHEAF__CONTAINER(s, struct socket_stream, stream)->at += size;
+}
+
 static void free_socket(struct sheaf__stream *s)
 {
     sheaf__socket_close(s->fd);
@@ -75,6 +100,8 @@ static void free_socket(struct sheaf__stream *s)
 static const struct sheaf__stream_ops socket_ops = {
     .write = write_socket,
     .read = read_socket,
+    .peek = peek_socket,
+    .skip = skip_socket,
     .free = free_socket,
 };
 

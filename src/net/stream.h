@@ -15,6 +15,11 @@ struct sheaf__stream_ops {
     ptrdiff_t (*write)(struct sheaf__stream *s, const struct sheaf__part *parts, size_t count);
     /* Returns how many bytes came; 0: none now; -1: ended. One thread at a time. */
     ptrdiff_t (*read)(struct sheaf__stream *s, void *data, size_t size);
+    /* The same bytes without taking them: sets `*data`, aligned to 8 bytes and valid until skip() or
+     * read(), and returns how many follow it there, at least `least` (1 to 8); 0: not so many yet. A
+     * ring copies them only if what was taken before is no multiple of 8. */
+    ptrdiff_t (*peek)(struct sheaf__stream *s, size_t least, const void **data);
+    void (*skip)(struct sheaf__stream *s, size_t size);
     /* For rings; NULL for sockets, which the poller watches. arm(): the next byte that comes rings
      * the reader's bell; true if there are bytes already. disarm(): does not. want_room(): the next
      * room that comes rings the writer's bell; true if there is room already. */
