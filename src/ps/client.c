@@ -223,6 +223,23 @@ static sheaf_status build_push(struct sheaf__ps_client *client, int s, uint32_t 
     return SHEAF_OK;
 }
 
+/* Servers that have asked for their push again get it once more, and it counts. */
+static sheaf_status push_again(struct sheaf__ps_client *client, sheaf_error *err)
+{
+    struct sheaf__ps_push head;
+    for (int s = 0; s < client->server_count; s++) {
+        struct sheaf__ps_remote *r = &client->servers[s];
+        const struct sheaf__buf *reply = &r->request.reply_meta;
+        if (!r->pushed || reply->size == 0 || reply->data[0] != SHEAF__PS_AGAIN)
+            continue;
+        memcpy(&head, r->meta.data, sizeof(head));
+        head.again = 1;
+        memcpy(r->meta.data, &head, sizeof(head));
+        sheaf__ps_start(client, s, SHEAF__PS_PUSH, NULL, 0);
+    }
+    return sheaf__ps_finish_all(client, err);
+}
+
 static sheaf_status push(struct sheaf__ps_client *client, sheaf_error *err)
 {
     sheaf_status status = SHEAF_OK;
@@ -230,6 +247,7 @@ static sheaf_status push(struct sheaf__ps_client *client, sheaf_error *err)
         uint32_t updates = 0;
         for (size_t i = 0; i < client->queue_count; i++)
             updates += client->queue[i].variable->server == s;
+        client->servers[s].pushed = updates > 0;
         if (updates == 0)
             continue;
         status = build_push(client, s, updates, err);
@@ -237,6 +255,8 @@ static sheaf_status push(struct sheaf__ps_client *client, sheaf_error *err)
             sheaf__ps_start(client, s, SHEAF__PS_PUSH, NULL, 0);
     }
     sheaf_status over = sheaf__ps_finish_all(client, status < 0 ? NULL : err);
+    if (status >= 0 && over >= 0)
+        over = push_again(client, err);
     clear_queue(client);
     return status < 0 ? status : over;
 }

@@ -36,6 +36,7 @@ struct sheaf__ps_remote {
     struct sheaf__buf meta;
     struct sheaf__part *parts;
     size_t part_count, part_capacity;
+    bool pushed; /* it is part of the push that is under way */
     bool started;
     sheaf_status start; /* whether that worked; else request.error */
 };

@@ -128,7 +128,8 @@ sheaf_status sheaf__ps_get_push(struct sheaf__bytes meta, uint64_t payload,
     if (!sheaf__cursor_bytes(&c, sizeof(v->head), &head))
         return sheaf__ps_malformed("the head of a push", err);
     memcpy(&v->head, head, sizeof(v->head));
-    if (!sheaf__cursor_bytes(&c, v->head.hypers * sizeof(struct sheaf__hyper), &v->hypers) ||
+    if (v->head.again > 1 || v->head.zero != 0 ||
+        !sheaf__cursor_bytes(&c, v->head.hypers * sizeof(struct sheaf__hyper), &v->hypers) ||
         !sheaf__cursor_bytes(&c, v->head.updates * sizeof(struct sheaf__ps_update), &v->updates))
         return sheaf__ps_malformed("the updates of a push", err);
     for (uint32_t i = 0; i < v->head.hypers; i++) {

@@ -46,7 +46,7 @@ void sheaf__ps_put_definition(struct sheaf__buf *buf, const struct sheaf__ps_def
 sheaf_status sheaf__ps_get_definition(struct sheaf__bytes meta, struct sheaf__ps_definition *d,
                                       sheaf_error *err);
 
-/* Pushes: a sequence number, hyperparameters, updates; the payload is the updates' data one after
+/* Pushes: a head with a sequence number, hyperparameters, updates; the payload is the updates' data one after
  * the other, each filled up to sheaf__ps_room(). */
 enum sheaf__ps_update_kind {
     SHEAF__PS_GRADIENT = 1, /* dense, by a rule */
@@ -75,8 +75,15 @@ struct sheaf__ps_push {
     uint64_t sequence; /* of this worker, from 1; one that is not newer than the last is
                           acknowledged, not applied */
     uint32_t hypers, updates;
+    uint32_t again; /* 1: the server has asked for it once more */
+    uint32_t zero;
 };
-_Static_assert(sizeof(struct sheaf__ps_push) == 16, "travels as it is");
+_Static_assert(sizeof(struct sheaf__ps_push) == 24, "travels as it is");
+
+/* The reply to a push is empty, or SHEAF__PS_AGAIN: nothing of it is applied, it is to be pushed
+ * again with that mark. A server that computes a push while its data come in says so when another
+ * one has come in the meantime; one with the mark it takes in whole first. */
+enum { SHEAF__PS_AGAIN = 1 };
 
 /* Views into `meta`, checked: counts, kinds, hyperparameters; the updates' room is `payload`. */
 struct sheaf__ps_push_view {

@@ -196,6 +196,7 @@ static sheaf_status open_server(struct sheaf__ps_server *server, sheaf_cluster *
     SHEAF__TRY(sheaf__pool_new(&pool, &server->pool, err));
     SHEAF__TRY(sheaf__net_new(&options, &server->net, err));
     SHEAF__TRY(sheaf__ps_serve_values(server, err));
+    SHEAF__TRY(sheaf__ps_serve_pushes(server, err));
     SHEAF__TRY(sheaf__ps_serve_saves(server, err));
     SHEAF__TRY(sheaf__ps_serve_waits(server, err));
     const struct sheaf__service done = {

@@ -38,7 +38,9 @@ struct sheaf__ps_server {
     struct sheaf__pool *pool; /* for updates too long for the driving thread */
     struct sheaf__ps_table table;
     struct sheaf__net_events events;
-    struct sheaf__mutex applying; /* held by a push that is applied, and by a save that cuts */
+    struct sheaf__mutex
+        applying; /* held by who gives variables that have a value another one, and by
+                                     a save that cuts */
 
     struct sheaf__mutex lock;         /* of what follows */
     struct sheaf__ps_worker *workers; /* the chief first */
@@ -50,9 +52,10 @@ struct sheaf__ps_server {
     uint64_t changes;    /* of all this */
 };
 
-/* Services of updates and reads (server_values.c), of checkpoints (server_save.c) and of calls that
- * wait for others (server_wait.c); before the net starts. */
+/* Services of reads (server_values.c), of updates (server_push.c), of checkpoints (server_save.c) and
+ * of calls that wait for others (server_wait.c); before the net starts. */
 sheaf_status sheaf__ps_serve_values(struct sheaf__ps_server *server, sheaf_error *err);
+sheaf_status sheaf__ps_serve_pushes(struct sheaf__ps_server *server, sheaf_error *err);
 sheaf_status sheaf__ps_serve_saves(struct sheaf__ps_server *server, sheaf_error *err);
 sheaf_status sheaf__ps_serve_waits(struct sheaf__ps_server *server, sheaf_error *err);
 

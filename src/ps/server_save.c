@@ -193,7 +193,9 @@ static void serve_settle(struct sheaf__call *call, void *user)
 {
     struct sheaf__ps_server *server = user;
     const struct sheaf__bytes meta = sheaf__call_meta(call);
+    sheaf__mutex_lock(&server->applying);
     sheaf__ps_settle(&server->table, meta.size == 1 && *(const uint8_t *)meta.data == 1);
+    sheaf__mutex_unlock(&server->applying);
     sheaf__call_reply(call, NULL);
 }
 

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What workers do with variables: make slots, pull, push, look up. Handlers run on the thread that
- * drives the network: long updates go to the server's pool. */
+/* What workers read of variables: pull, look up, fetch; and the slots they make. */
 
 #include "base/error.h"
 #include "base/mem.h"
 #include "ps/server.h"
 
 #include <string.h>
-
-/* Updates from this size on are not applied on the driving thread. */
-enum { LONG_BYTES = 1 << 20 };
 
 static void fail(struct sheaf__call *call, const sheaf_error *err)
 {
@@ -177,81 +173,6 @@ static void serve_lookup(struct sheaf__call *call, void *user)
         call, &(struct sheaf__reply){.parts = &part, .count = 1, .sent = pulled_free, .user = p});
 }
 
-/* Pushes. */
-
-struct push_job {
-    struct sheaf__pool_job job;
-    struct sheaf__ps_server *server;
-    struct sheaf__call *call;
-};
-
-static sheaf_status apply_all(struct sheaf__ps_server *server,
-                              const struct sheaf__ps_push_view *view, const char *data,
-                              sheaf_error *err)
-{
-    for (uint32_t i = 0; i < view->head.updates; i++) {
-        const struct sheaf__ps_update u = sheaf__ps_push_update(view, i);
-        struct sheaf__hyper h = {0};
-        struct sheaf__ps_variable *v;
-        if (u.hyper < view->head.hypers)
-            h = sheaf__ps_push_hyper(view, u.hyper);
-        SHEAF__TRY(sheaf__ps_find(&server->table, u.variable, &v, err));
-        SHEAF__TRY(sheaf__ps_apply(v, &u, &h, data, err));
-        data += sheaf__ps_room(u.bytes);
-    }
-    return SHEAF_OK;
-}
-
-/* Whether this push is new: a retried one is acknowledged, not applied again. */
-static bool is_new(struct sheaf__ps_server *server, struct sheaf__call *call, uint64_t sequence)
-{
-    sheaf__mutex_lock(&server->lock);
-    struct sheaf__ps_worker *w = sheaf__ps_worker_of(server, sheaf__ps_caller(call));
-    const bool fresh = !w || sequence > w->sequence;
-    if (w && fresh)
-        w->sequence = sequence;
-    sheaf__mutex_unlock(&server->lock);
-    return fresh;
-}
-
-static void apply_push(struct sheaf__ps_server *server, struct sheaf__call *call)
-{
-    struct sheaf__ps_push_view view;
-    sheaf_error err = {0};
-    sheaf_status status =
-        sheaf__ps_get_push(sheaf__call_meta(call), sheaf__call_payload_size(call), &view, &err);
-    sheaf__mutex_lock(&server->applying);
-    if (status >= 0 && is_new(server, call, view.head.sequence))
-        status = apply_all(server, &view, sheaf__call_payload(call), &err);
-    sheaf__mutex_unlock(&server->applying);
-    if (status < 0)
-        fail(call, &err);
-    else
-        sheaf__call_reply(call, NULL);
-}
-
-static void run_push_job(struct sheaf__pool_job *job)
-{
-    struct push_job *p = (struct push_job *)job;
-    apply_push(p->server, p->call);
-    sheaf__free(p);
-}
-
-static void serve_push(struct sheaf__call *call, void *user)
-{
-    struct sheaf__ps_server *server = user;
-    struct push_job *p = NULL;
-    if (sheaf__call_payload_size(call) >= LONG_BYTES)
-        p = sheaf__calloc(1, sizeof(*p));
-    if (p) {
-        *p = (struct push_job){.job = {.fn = run_push_job}, .server = server, .call = call};
-        if (sheaf__pool_submit(server->pool, &p->job, NULL) >= 0)
-            return;
-        sheaf__free(p);
-    }
-    apply_push(server, call);
-}
-
 sheaf_status sheaf__ps_serve_values(struct sheaf__ps_server *server, sheaf_error *err)
 {
     const struct sheaf__service services[] = {
@@ -259,7 +180,6 @@ sheaf_status sheaf__ps_serve_values(struct sheaf__ps_server *server, sheaf_error
         {.kind = SHEAF__PS_PULL, .serve = serve_pull, .user = server},
         {.kind = SHEAF__PS_FETCH, .serve = serve_fetch, .user = server},
         {.kind = SHEAF__PS_LOOKUP, .serve = serve_lookup, .user = server},
-        {.kind = SHEAF__PS_PUSH, .serve = serve_push, .user = server, .payload_limit = SIZE_MAX},
     };
     for (size_t i = 0; i < sizeof(services) / sizeof(*services); i++)
         SHEAF__TRY(sheaf__net_serve(server->net, &services[i], err));

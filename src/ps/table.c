@@ -344,12 +344,19 @@ static sheaf_status apply_rows(struct sheaf__ps_variable *v, const struct sheaf_
     return status;
 }
 
+sheaf__kernel_binary sheaf__ps_assign_kernel(const struct sheaf__ps_variable *v, int kind)
+{
+    const struct sheaf__kernels *k = sheaf__kernels();
+    return kind == SHEAF__PS_ADD   ? k->add[v->dtype]
+           : kind == SHEAF__PS_SUB ? k->sub[v->dtype]
+                                   : NULL;
+}
+
 static sheaf_status apply_assign(struct sheaf__ps_variable *v, const struct sheaf__ps_update *u,
                                  const void *data, sheaf_error *err)
 {
-    const struct sheaf__kernels *k = sheaf__kernels();
     const size_t n = v->bytes / sheaf_dtype_size(v->dtype);
-    const sheaf__kernel_binary fn = u->kind == SHEAF__PS_ADD ? k->add[v->dtype] : k->sub[v->dtype];
+    const sheaf__kernel_binary fn = sheaf__ps_assign_kernel(v, u->kind);
     if (u->kind != SHEAF__PS_ASSIGN && !fn)
         return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
                             "assign_add to variable '%s' of dtype %s", v->name,
@@ -384,6 +391,21 @@ sheaf_status sheaf__ps_apply(struct sheaf__ps_variable *v, const struct sheaf__p
     v->version += status >= 0;
     sheaf__mutex_unlock(&v->lock);
     return status;
+}
+
+bool sheaf__ps_expect(struct sheaf__ps_variable *v)
+{
+    sheaf__mutex_lock(&v->lock);
+    const bool alone = v->expected++ == 0;
+    sheaf__mutex_unlock(&v->lock);
+    return alone;
+}
+
+void sheaf__ps_expected(struct sheaf__ps_variable *v)
+{
+    sheaf__mutex_lock(&v->lock);
+    v->expected--;
+    sheaf__mutex_unlock(&v->lock);
 }
 
 /* Restoring. */

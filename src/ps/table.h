@@ -13,6 +13,7 @@
 #include "base/thread.h"
 #include "ps/proto.h"
 #include "tensor/buffer.h"
+#include "tensor/kernel.h"
 
 struct sheaf__ps_slot {
     char *name; /* NULL: not made */
@@ -29,6 +30,7 @@ struct sheaf__ps_variable {
     int64_t first_row;
     size_t bytes;
     uint64_t version;                                      /* updates applied */
+    uint32_t expected;                                     /* updates on their way here */
     struct sheaf__buffer *value;                           /* NULL: not initialised */
     struct sheaf__buffer *restored[1 + SHEAF__RULE_SLOTS]; /* held back until a restore settles */
     struct sheaf__ps_slot slots[SHEAF__RULE_SLOTS];
@@ -67,6 +69,15 @@ struct sheaf__buffer *sheaf__ps_snapshot(struct sheaf__ps_variable *v, uint32_t 
 /* Applies one update with its data. */
 sheaf_status sheaf__ps_apply(struct sheaf__ps_variable *v, const struct sheaf__ps_update *u,
                              const struct sheaf__hyper *h, const void *data, sheaf_error *err);
+
+/* What an ADD or SUB of this variable does with its elements; NULL for other kinds and if the dtype
+ * has none. */
+sheaf__kernel_binary sheaf__ps_assign_kernel(const struct sheaf__ps_variable *v, int kind);
+
+/* A large update of it begins to come in; true if no other is on its way. Then that it has come, or
+ * will not. */
+bool sheaf__ps_expect(struct sheaf__ps_variable *v);
+void sheaf__ps_expected(struct sheaf__ps_variable *v);
 
 /* Rows `ids` copied to `out`. INVALID_ARGUMENT names an id that is out of range. */
 sheaf_status sheaf__ps_rows(struct sheaf__ps_variable *v, const int64_t *ids, size_t count,

@@ -384,6 +384,72 @@ static void test_S9_one_update_a_step(void **state)
         assert_memory_equal(on_ps[k], expected[k], sizeof(on_ps[k]));
 }
 
+/* Large updates of workers that run at once get into each other's way, and still count once each,
+ * whole. */
+
+enum { WIDE = 400000, WIDE_STEPS = 30 };
+
+static sheaf_status wide_step(sheaf_replica *r, const sheaf_element *in, sheaf_element *out,
+                              void *user)
+{
+    const struct counted *c = user;
+    (void)r;
+    (void)in;
+    sheaf_element_put(out, "", sheaf_value(c->w));
+    sheaf_status status =
+        sheaf_assign_add(c->w, sheaf_ones(SHEAF_FLOAT32, SHEAF_SHAPE(WIDE)), NULL);
+    return status < 0 ? status : sheaf_assign_add(c->step, sheaf_long(1), NULL);
+}
+
+/* All elements have seen the same updates. */
+static bool is_one_version(const sheaf_tensor *t)
+{
+    const double first = sheaf_tensor_number(t, 0);
+    for (int i = 0; i < WIDE; i++)
+        if (sheaf_tensor_number(t, i) != first)
+            return false;
+    return true;
+}
+
+static sheaf_status wide_worker(struct rig_task *task)
+{
+    struct counted c = {0};
+    sheaf_strategy *s = NULL;
+    sheaf_status status = sheaf_strategy_new("ps", NULL, NULL, &s, &task->err);
+    if (status < 0)
+        return status;
+    SHEAF_SCOPE(s)
+    {
+        c.w = sheaf_variable_new("w", sheaf_zeros(SHEAF_FLOAT32, SHEAF_SHAPE(WIDE)), NULL);
+        c.step = sheaf_variable_new("global_step", sheaf_long(0), NULL);
+    }
+    for (int i = 0; i < WIDE_STEPS && status >= 0; i++)
+        SHEAF_FRAME
+        {
+            sheaf_values *out;
+            status = sheaf_run(s, wide_step, &c, NULL, &out, &task->err);
+            if (status >= 0)
+                RIG_CHECK(task, is_one_version(sheaf_values_get(out, 0, NULL)));
+        }
+    if (status >= 0)
+        status = sheaf_strategy_join(s, 0, &task->err);
+    if (status >= 0 && task->index == 0) {
+        sheaf_tensor *w = sheaf_value(c.w);
+        RIG_CHECK(task, is_one_version(w) && sheaf_tensor_number(w, 0) == 3 * WIDE_STEPS);
+        RIG_CHECK(task, sheaf_tensor_integer(sheaf_value(c.step), 0) == 3 * WIDE_STEPS);
+    }
+    sheaf_variable_free(c.w);
+    sheaf_variable_free(c.step);
+    sheaf_strategy_free(s);
+    return status;
+}
+
+static void test_wide_updates(void **state)
+{
+    (void)state;
+    run_cluster((struct jobs){.worker = 3, .ps = 1}, wide_worker, NULL, 60);
+}
+
 /* Workers that build other variables are told the first difference */
 static sheaf_status other_variables(struct rig_task *task)
 {
@@ -425,7 +491,7 @@ int main(void)
         rig_test(test_multiworker_losses),   rig_test(test_S70_workers),
         rig_test(test_one_worker_is_serial), rig_test(test_S7_three_workers),
         rig_test(test_S11_counts),           rig_test(test_S5_other_variables),
-        rig_test(test_S9_one_update_a_step),
+        rig_test(test_S9_one_update_a_step), rig_test(test_wide_updates),
     };
     return rig_run(tests);
 }
