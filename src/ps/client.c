@@ -93,10 +93,11 @@ static sheaf_status pull(struct sheaf__ps_client *client, size_t count, sheaf_er
                               sizeof(*client->into)))
         return sheaf__no_memory(err, "a pull");
     for (size_t i = 0; i < count && status >= 0; i++) {
-        sheaf__unref(wanted[i]->next);
-        wanted[i]->next =
+        /* The old one goes first: its memory, which is in the caches, is the first to be taken. */
+        sheaf__unref(wanted[i]->value);
+        wanted[i]->value =
             sheaf__tensor_new(wanted[i]->base.dtype, wanted[i]->base.shape, NULL, err);
-        status = wanted[i]->next ? SHEAF_OK : SHEAF_ERR_RESOURCE_EXHAUSTED;
+        status = wanted[i]->value ? SHEAF_OK : SHEAF_ERR_RESOURCE_EXHAUSTED;
     }
     size_t used = 0;
     for (int s = 0; s < client->server_count && status >= 0; s++) {
@@ -106,8 +107,8 @@ static sheaf_status pull(struct sheaf__ps_client *client, size_t count, sheaf_er
             if (wanted[i]->server != s)
                 continue;
             sheaf__buf_fixed32(&r->meta, wanted[i]->number);
-            client->into[used++] = (struct sheaf__part){sheaf__tensor_out(wanted[i]->next),
-                                                        sheaf__tensor_size(wanted[i]->next)};
+            client->into[used++] = (struct sheaf__part){sheaf__tensor_out(wanted[i]->value),
+                                                        sheaf__tensor_size(wanted[i]->value)};
         }
         if (used > first)
             sheaf__ps_start(client, s, SHEAF__PS_PULL, client->into + first, used - first);
@@ -125,15 +126,6 @@ static bool want(struct sheaf__ps_client *client, size_t count, struct sheaf__ps
     return true;
 }
 
-/* What a pull brought becomes the step's value. */
-static void take(struct sheaf__ps_client *client, struct sheaf__ps_variable_ref *v)
-{
-    sheaf__unref(v->value);
-    v->value = v->next;
-    v->next = NULL;
-    v->step = client->step;
-}
-
 sheaf_tensor *sheaf__ps_read(struct sheaf__ps_client *client, struct sheaf__ps_variable_ref *v)
 {
     sheaf_error err = {0};
@@ -143,7 +135,7 @@ sheaf_tensor *sheaf__ps_read(struct sheaf__ps_client *client, struct sheaf__ps_v
     if (!client->in_step || v->step != client->step) {
         status = want(client, 0, v) ? pull(client, 1, &err) : sheaf__no_memory(&err, "a pull");
         if (status >= 0)
-            take(client, v);
+            v->step = client->step;
     }
     if (status >= 0) {
         v->read = client->step;
@@ -167,7 +159,7 @@ sheaf_status sheaf__ps_step_begin(struct sheaf__ps_client *client, sheaf_error *
     if (count > 0 && status >= 0)
         status = pull(client, count, err);
     for (size_t i = 0; i < count && status >= 0; i++)
-        take(client, client->wanted[i]);
+        client->wanted[i]->step = client->step;
     client->in_step = status >= 0;
     sheaf__mutex_unlock(&client->lock);
     return status;

@@ -95,7 +95,6 @@ static void ps_destroy(sheaf_variable *v)
         sheaf__free(r->slots[i]);
     }
     sheaf__unref(r->value);
-    sheaf__unref(r->next);
     sheaf__free(v->name);
     sheaf__free(v);
 }

@@ -16,7 +16,7 @@ struct sheaf__ps_variable_ref {
     int server;
     uint64_t step; /* that `value` was pulled for */
     uint64_t read; /* step that read it last */
-    sheaf_tensor *value, *next;
+    sheaf_tensor *value;
     struct sheaf__ps_slot_ref *slots[SHEAF__RULE_SLOTS];
 };
 
