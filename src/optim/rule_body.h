@@ -5,11 +5,7 @@
 
 #define BODY static inline __attribute__((always_inline)) void
 /* `from` and `to` may be the same memory, never shifted: elements do not depend on each other. */
-#ifdef __clang__
-#define EACH(i) _Pragma("clang loop vectorize(assume_safety)") for (size_t i = 0; i < n; i++)
-#else
-#define EACH(i) _Pragma("GCC ivdep") for (size_t i = 0; i < n; i++)
-#endif
+#define EACH(i) SHEAF__INDEPENDENT for (size_t i = 0; i < n; i++)
 
 BODY NAME(sgd)(const struct sheaf__rule_constants *k, const struct sheaf__rule_lane *lane, size_t n)
 {

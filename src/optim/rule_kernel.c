@@ -2,6 +2,7 @@
 #include "optim/rule_kernel.h"
 
 #include "base/cpu.h"
+#include "base/independent.h"
 
 #include <math.h>
 

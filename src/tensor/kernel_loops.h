@@ -7,25 +7,17 @@
  * TARGET, defined before this is included, is the attribute of the processor they are compiled for,
  * or nothing. */
 
+#include "base/independent.h"
 #include "tensor/half.h"
 #include "tensor/kernel.h"
 
-/* `out` is `a`, or `b`, or neither: no iteration meets another, which the compiler cannot know. */
-#ifdef __clang__
-/* It warns of loops it cannot do so with, or was told not to by the level of optimisation. */
-#pragma clang diagnostic ignored "-Wpass-failed"
-#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
-#else
-#define INDEPENDENT _Pragma("GCC ivdep")
-#endif
-
-/* x and y are the elements. */
+/* x and y are the elements; `out` is `a`, or `b`, or neither. */
 #define BINARY(name, type, value)                                              \
     TARGET static void name(void *out, const void *a, const void *b, size_t n) \
     {                                                                          \
         type *to = out;                                                        \
         const type *left = a, *right = b;                                      \
-        INDEPENDENT                                                            \
+        SHEAF__INDEPENDENT                                                     \
         for (size_t i = 0; i < n; i++) {                                       \
             type x = left[i], y = right[i];                                    \
             to[i] = (type)(value);                                             \
@@ -37,7 +29,7 @@
     {                                                                          \
         uint16_t *to = out;                                                    \
         const uint16_t *left = a, *right = b;                                  \
-        INDEPENDENT                                                            \
+        SHEAF__INDEPENDENT                                                     \
         for (size_t i = 0; i < n; i++) {                                       \
             float x = widen(left[i]), y = widen(right[i]);                     \
             to[i] = narrow(value);                                             \
@@ -50,7 +42,7 @@
         type *to = out;                                                        \
         const type *from = a;                                                  \
         const factor_type f = (factor_type)factor;                             \
-        INDEPENDENT                                                            \
+        SHEAF__INDEPENDENT                                                     \
         for (size_t i = 0; i < n; i++)                                         \
             to[i] = (type)(from[i] * f);                                       \
     }
@@ -60,7 +52,7 @@
         uint16_t *to = out;                                                    \
         const uint16_t *from = a;                                              \
         const float f = (float)factor;                                         \
-        INDEPENDENT                                                            \
+        SHEAF__INDEPENDENT                                                     \
         for (size_t i = 0; i < n; i++)                                         \
             to[i] = narrow(widen(from[i]) * f);                                \
     }
@@ -70,7 +62,7 @@
         type *to = y;                                                        \
         const type *from = x;                                                \
         const factor_type f = (factor_type)factor;                           \
-        INDEPENDENT                                                          \
+        SHEAF__INDEPENDENT                                                   \
         for (size_t i = 0; i < n; i++)                                       \
             to[i] = (type)(to[i] + (type)(from[i] * f));                     \
     }
@@ -80,7 +72,7 @@
         uint16_t *to = y;                                                    \
         const uint16_t *from = x;                                            \
         const float f = (float)factor;                                       \
-        INDEPENDENT                                                          \
+        SHEAF__INDEPENDENT                                                   \
         for (size_t i = 0; i < n; i++)                                       \
             to[i] = narrow(widen(to[i]) + widen(from[i]) * f);               \
     }

@@ -72,7 +72,7 @@ static uint64_t whole(double factor)
         type *to = out;                                                 \
         const type *from = a;                                           \
         const uint64_t f = whole(factor);                               \
-        INDEPENDENT                                                     \
+        SHEAF__INDEPENDENT                                              \
         for (size_t i = 0; i < n; i++)                                  \
             to[i] = (type)(from[i] * f);                                \
     }
@@ -82,7 +82,7 @@ static uint64_t whole(double factor)
         type *to = y;                                                 \
         const type *from = x;                                         \
         const uint64_t f = whole(factor);                             \
-        INDEPENDENT                                                   \
+        SHEAF__INDEPENDENT                                            \
         for (size_t i = 0; i < n; i++)                                \
             to[i] = (type)(to[i] + from[i] * f);                      \
     }
