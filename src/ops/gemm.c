@@ -18,9 +18,11 @@ struct pieces {
     _Atomic bool failed; /* no memory for a piece */
 };
 
-/* Multiplications that outweigh handing a piece to a thread; most pieces; least sides, below which
- * kernels slow down. */
-#define PIECE_WORK INT64_C(2500000)
+/* Multiplications of a piece: those that outweigh handing it to a thread, for two pieces; those that
+ * outweigh laying out its operands, for more. Most pieces; least sides, below which kernels slow
+ * down. */
+#define HALF_WORK  INT64_C(500000)
+#define PIECE_WORK INT64_C(4000000)
 #define PIECE_MOST 64
 #define PIECE_SIDE 128
 /* Strips of a product with A transposed, a weight's gradient: elements, and most columns. They stay in the second-level
@@ -39,9 +41,7 @@ static void compute(const struct pieces *p, const struct sheaf__gemm *g)
 static void relu_row(const struct sheaf__gemm *g, void *row)
 {
     size_t n = (size_t)g->n;
-    if (g->dtype == SHEAF_FLOAT32) {
-        sheaf__vector()->relu(row, row, n);
-    } else if (g->dtype == SHEAF_FLOAT64) {
+    if (g->dtype == SHEAF_FLOAT64) {
         double *x = row;
         for (size_t i = 0; i < n; i++)
             x[i] = x[i] < 0 ? 0 : x[i];
@@ -52,18 +52,24 @@ static void relu_row(const struct sheaf__gemm *g, void *row)
     }
 }
 
+static void finish_row(const struct sheaf__gemm *g, void *row)
+{
+    size_t n = (size_t)g->n;
+    if (g->relu && g->dtype == SHEAF_FLOAT32) {
+        sheaf__vector()->add_relu(row, row, g->bias, n);
+        return;
+    }
+    sheaf__kernels()->add[g->dtype](row, row, g->bias, n);
+    if (g->relu)
+        relu_row(g, row);
+}
+
 /* What follows the product, row by row while it is in the cache. */
 static void finish(const struct sheaf__gemm *g)
 {
-    sheaf__kernel_binary add = sheaf__kernels()->add[g->dtype];
     int64_t size = (int64_t)sheaf_dtype_size(g->dtype);
-    for (int64_t i = 0; i < g->m && (g->bias || g->relu); i++) {
-        void *row = (uint8_t *)g->c + i * g->ldc * size;
-        if (g->bias)
-            add(row, row, g->bias, (size_t)g->n);
-        if (g->relu)
-            relu_row(g, row);
-    }
+    for (int64_t i = 0; i < g->m && g->bias; i++)
+        finish_row(g, (uint8_t *)g->c + i * g->ldc * size);
 }
 
 /* A part of the product: rows and columns of C from (row, column) on. */
@@ -125,32 +131,60 @@ static int64_t round_up(int64_t value, int64_t unit)
     return (value + unit - 1) / unit * unit;
 }
 
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Whether the pieces are worth halving. */
+static bool is_large(const struct pieces *p)
+{
+    const struct sheaf__gemm *g = p->whole;
+    int64_t work = g->m * g->n * g->k;
+    int64_t least = larger(larger(smaller(PIECE_WORK, work / 2), work / PIECE_MOST), HALF_WORK);
+    return p->rows * p->columns * g->k >= 2 * least;
+}
+
+static bool halve_rows(struct pieces *p)
+{
+    if (p->rows < 2 * PIECE_SIDE)
+        return false;
+    p->rows = round_up((p->rows + 1) / 2, 16);
+    return true;
+}
+
+static bool halve_columns(struct pieces *p)
+{
+    if (p->columns < 2 * PIECE_SIDE)
+        return false;
+    p->columns = round_up((p->columns + 1) / 2, 64);
+    return true;
+}
+
 /* Strips of whole rows, as far as that goes; the longer the sums, the more rows, for B is gone through for each strip. */
 static void cut_strips(struct pieces *p)
 {
     const struct sheaf__gemm *g = p->whole;
-    p->columns = g->n < STRIP_COLUMNS ? g->n : STRIP_COLUMNS;
-    int64_t rows = STRIP_ELEMENTS / p->columns;
-    p->rows = round_up(rows > g->k / 4 ? rows : g->k / 4, 16);
+    p->columns = smaller(g->n, STRIP_COLUMNS);
+    p->rows = round_up(larger(STRIP_ELEMENTS / p->columns, g->k / 4), 16);
+    p->rows = smaller(p->rows, g->m);
+    while (is_large(p) && halve_rows(p))
+        ;
 }
 
 /* Halves C until the pieces are small enough: first down, so that what a piece writes stays in one stretch of memory,
  * then across. */
 static void cut_halves(struct pieces *p)
 {
-    const struct sheaf__gemm *g = p->whole;
-    int64_t share = g->m * g->n * g->k / PIECE_MOST;
-    int64_t least = share > PIECE_WORK ? share : PIECE_WORK;
-    p->rows = g->m;
-    p->columns = g->n;
-    while (p->rows * p->columns * g->k >= 2 * least) {
-        if (p->rows >= 2 * PIECE_SIDE)
-            p->rows = round_up((p->rows + 1) / 2, 16);
-        else if (p->columns >= 2 * PIECE_SIDE)
-            p->columns = round_up((p->columns + 1) / 2, 64);
-        else
-            break;
-    }
+    p->rows = p->whole->m;
+    p->columns = p->whole->n;
+    while (is_large(p) && (halve_rows(p) || halve_columns(p)))
+        ;
 }
 
 static sheaf_status choose(const struct sheaf__gemm *g, bool *reference, sheaf_error *err)

@@ -19,7 +19,7 @@ struct sheaf__gemm {
     void *c;
     int64_t lda, ldb, ldc;          /**< elements from row to row as stored */
     const void *bias;               /**< (n), added to every row; NULL: none */
-    bool relu;                      /**< then negative elements become 0 */
+    bool relu;                      /**< after a bias: negative elements become 0 */
     const struct sheaf__sink *sink; /**< takes C in stretches of elements instead; NULL: to `c` */
 };
 

@@ -35,7 +35,7 @@ sheaf_status sheaf__infer_reduce(struct sheaf__op_call *call, sheaf_error *err)
 
 /* ---- sums of one stretch and of columns ---- */
 
-enum { LANES = 16, BLOCK = 1024, COLUMN_BLOCK = 512, ROW_BLOCK = 64 };
+enum { LANES = 16, BLOCK = 1024, COLUMN_BLOCK = 128, ROW_BLOCK = 64 };
 
 /* Floats: LANES sums side by side within a block, then in double from block to block. */
 #define STRETCH_FLOAT(name, type, wide, load)                                    \

@@ -2,19 +2,30 @@
 #include "ops/vector.h"
 
 #include "base/cpu.h"
+#include "base/independent.h"
 
 #define BODY static inline __attribute__((always_inline)) void
 
 /* NaN stays NaN, as in TensorFlow. */
-BODY relu_body(float *restrict out, const float *restrict in, size_t n)
+BODY relu_body(float *out, const float *in, size_t n)
 {
+    SHEAF__INDEPENDENT
     for (size_t i = 0; i < n; i++)
         out[i] = in[i] < 0 ? 0 : in[i];
 }
 
-BODY relu_grad_body(float *restrict out, const float *restrict dy, const float *restrict y,
-                    size_t n)
+BODY add_relu_body(float *out, const float *a, const float *b, size_t n)
 {
+    SHEAF__INDEPENDENT
+    for (size_t i = 0; i < n; i++) {
+        float sum = a[i] + b[i];
+        out[i] = sum < 0 ? 0 : sum;
+    }
+}
+
+BODY relu_grad_body(float *out, const float *dy, const float *y, size_t n)
+{
+    SHEAF__INDEPENDENT
     for (size_t i = 0; i < n; i++)
         out[i] = y[i] > 0 ? dy[i] : 0;
 }
@@ -25,11 +36,15 @@ BODY relu_grad_body(float *restrict out, const float *restrict dy, const float *
     {                                                                                             \
         relu_body(out, in, n);                                                                    \
     }                                                                                             \
+    attribute static void add_relu_##name(float *out, const float *a, const float *b, size_t n)   \
+    {                                                                                             \
+        add_relu_body(out, a, b, n);                                                              \
+    }                                                                                             \
     attribute static void relu_grad_##name(float *out, const float *dy, const float *y, size_t n) \
     {                                                                                             \
         relu_grad_body(out, dy, y, n);                                                            \
     }                                                                                             \
-    static const struct sheaf__vector name = {relu_##name, relu_grad_##name};
+    static const struct sheaf__vector name = {relu_##name, add_relu_##name, relu_grad_##name};
 
 #define PLAIN
 VERSION(baseline, PLAIN)

@@ -4,12 +4,15 @@
 
 /** @file
  *  The few loops over float that a training step spends time in and that tensor/kernel.h does not
- * have, for the widest vectors of this processor. All versions give the same bits. */
+ * have, for the widest vectors of this processor. All versions give the same bits. `out` may be an
+ * input itself. */
 
 #include <stddef.h>
 
 struct sheaf__vector {
     void (*relu)(float *out, const float *in, size_t n);
+    /** relu(a + b) */
+    void (*add_relu)(float *out, const float *a, const float *b, size_t n);
     /** dy where y > 0, else 0. */
     void (*relu_grad)(float *out, const float *dy, const float *y, size_t n);
 };

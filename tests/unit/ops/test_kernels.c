@@ -70,8 +70,9 @@ static double number(const void *data, sheaf_dtype dtype, size_t i)
     return value;
 }
 
-static const int sizes[][3] = {{1, 1, 1},    {2, 3, 4},     {32, 10, 512},  {33, 257, 65},
-                               {70, 300, 1}, {512, 10, 32}, {300, 17, 129}, {128, 384, 200}};
+static const int sizes[][3] = {{1, 1, 1},      {2, 3, 4},       {32, 10, 512},
+                               {33, 257, 65},  {70, 300, 1},    {512, 10, 32},
+                               {300, 17, 129}, {128, 384, 200}, {530, 12, 200}};
 
 static const char *const reference[] = {"SHEAF_KERNELS=reference", "SHEAF_THREADS=1", NULL};
 
@@ -152,10 +153,11 @@ static void repeats_bit_for_bit(void **state)
     (void)state;
     static const char *const kernels[] = {"SHEAF_KERNELS=reference", "SHEAF_KERNELS=auto"};
     static const char *const threads[] = {"SHEAF_THREADS=1", "SHEAF_THREADS=2", "SHEAF_THREADS=5"};
-    static const struct product products[] = {{32, 512, 784, false, false, SHEAF_FLOAT32},
-                                              {512, 512, 32, true, false, SHEAF_FLOAT32},
-                                              {32, 512, 512, false, true, SHEAF_FLOAT32}};
-    for (size_t i = 0; i < 3; i++)
+    static const struct product products[] = {
+        {32, 512, 784, false, false, SHEAF_FLOAT32}, {512, 512, 32, true, false, SHEAF_FLOAT32},
+        {32, 512, 512, false, true, SHEAF_FLOAT32},  {512, 10, 256, true, false, SHEAF_FLOAT32},
+        {256, 10, 512, false, false, SHEAF_FLOAT32}, {256, 512, 10, false, true, SHEAF_FLOAT32}};
+    for (size_t i = 0; i < sizeof(products) / sizeof(products[0]); i++)
         for (int k = 0; k < 2; k++) {
             void *first = NULL;
             for (int t = 0; t < 6; t++) {
@@ -260,17 +262,21 @@ static void vectors_give_the_portable_bits(void **state)
 {
     (void)state;
     enum { N = 1003 };
-    float in[N], dy[N], out[N], grad[N];
+    float in[N], dy[N], out[N], grad[N], sum[N];
     for (int i = 0; i < N; i++) {
         in[i] = i % 7 == 0 ? NAN : (float)(i % 13 - 6);
-        dy[i] = (float)i;
+        dy[i] = (float)(i % 17 - 8);
     }
     sheaf__vector()->relu(out, in, N);
     sheaf__vector()->relu_grad(grad, dy, out, N);
+    memcpy(sum, in, sizeof(sum));
+    sheaf__vector()->add_relu(sum, sum, dy, N);
     for (int i = 0; i < N; i++) {
         float wanted = in[i] < 0 ? 0 : in[i], wanted_grad = out[i] > 0 ? dy[i] : 0;
+        float wanted_sum = in[i] + dy[i] < 0 ? 0 : in[i] + dy[i];
         assert_memory_equal(&out[i], &wanted, 4);
         assert_memory_equal(&grad[i], &wanted_grad, 4);
+        assert_memory_equal(&sum[i], &wanted_sum, 4);
     }
 }
 
