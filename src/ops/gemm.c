@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/flush.h"
 #include "base/log.h"
+#include "base/scratch.h"
 #include "ops/vector.h"
 #include "tensor/half.h"
 #include "tensor/kernel.h"
@@ -14,7 +15,6 @@ struct pieces {
     int64_t rows, columns; /* of a piece */
     int64_t across;        /* pieces side by side */
     bool reference;
-    struct sheaf__device *device;
     _Atomic bool failed; /* no memory for a piece */
 };
 
@@ -90,14 +90,12 @@ static struct sheaf__gemm part(const struct sheaf__gemm *w, int64_t row, int64_t
 static void sink_piece(struct pieces *p, struct sheaf__gemm *g, int64_t row, int64_t column)
 {
     int64_t size = (int64_t)sheaf_dtype_size(g->dtype), n = p->whole->n;
-    struct sheaf__buffer *scratch =
-        sheaf__buffer_new(p->device, (size_t)(g->m * g->n * size), NULL);
-    if (!scratch) {
+    g->c = sheaf__scratch((size_t)(g->m * g->n * size));
+    g->ldc = g->n;
+    if (!g->c) {
         p->failed = true;
         return;
     }
-    g->c = scratch->data;
-    g->ldc = g->n;
     compute(p, g);
     finish(g);
     bool whole_rows = g->n == n;
@@ -105,7 +103,6 @@ static void sink_piece(struct pieces *p, struct sheaf__gemm *g, int64_t row, int
     for (int64_t i = 0; i < (whole_rows ? 1 : g->m); i++)
         g->sink->take(g->sink, (const uint8_t *)g->c + i * g->n * size,
                       (size_t)((row + i) * n + column), count);
-    sheaf__unref(scratch);
 }
 
 static void run_piece(size_t i, void *user)
@@ -207,7 +204,7 @@ static sheaf_status choose(const struct sheaf__gemm *g, bool *reference, sheaf_e
 sheaf_status sheaf__gemm_run(struct sheaf__device *device, const struct sheaf__gemm *g,
                              sheaf_error *err)
 {
-    struct pieces p = {.whole = g, .device = device};
+    struct pieces p = {.whole = g};
     SHEAF__TRY(choose(g, &p.reference, err));
     if (g->m == 0 || g->n == 0)
         return SHEAF_OK;
