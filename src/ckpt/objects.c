@@ -33,8 +33,11 @@ void sheaf__objects_free(struct sheaf__ckpt_objects *o)
         sheaf__free(o->nodes[i].path);
     for (size_t i = 0; i < o->tensor_count; i++)
         sheaf__free((void *)(uintptr_t)o->tensors[i].item.key);
+    for (size_t i = 0; i < o->blob_count; i++)
+        sheaf__free(o->blobs[i].path);
     sheaf__free(o->nodes);
     sheaf__free(o->tensors);
+    sheaf__free(o->blobs);
     sheaf__object_graph_free(&o->graph);
     sheaf__buf_free(&o->graph_text);
     sheaf__strmap_clear(&o->by_trackable, NULL);
@@ -73,11 +76,28 @@ static char *child_path(const char *path, const char *name)
     return out.text || out.failed ? sheaf__str_take(&out) : sheaf__strdup("");
 }
 
+/* Takes the path, which may be NULL for no memory. An object is saved under each of its names. */
+static bool add_blob(struct sheaf__ckpt_objects *o, sheaf_trackable *t, char *path)
+{
+    if (!path ||
+        !sheaf__array_reserve(&o->blobs, &o->blob_capacity, o->blob_count + 1, sizeof(*o->blobs))) {
+        sheaf__free(path);
+        return false;
+    }
+    o->blobs[o->blob_count++] = (struct sheaf__ckpt_blob){t, path};
+    return true;
+}
+
 static sheaf_status walk_children(struct sheaf__ckpt_objects *o, int32_t node, sheaf_error *err)
 {
     sheaf_trackable *t = o->nodes[node].trackable, *child = NULL;
     const char *name = NULL;
     for (size_t i = 0; t->cls->child && t->cls->child(t, i, &name, &child); i++) {
+        if (child->cls->save) {
+            if (!add_blob(o, child, child_path(o->nodes[node].path, name)))
+                return no_memory(err);
+            continue;
+        }
         int32_t number = find_node(o, child);
         if (number < 0) {
             number = (int32_t)o->node_count;

@@ -24,11 +24,19 @@ struct sheaf__ckpt_tensor {
     sheaf_bytes text;
 };
 
+/* An object whose bytes are kept beside the checkpoint. */
+struct sheaf__ckpt_blob {
+    sheaf_trackable *trackable;
+    char *path; /* as of a node */
+};
+
 struct sheaf__ckpt_objects {
     struct sheaf__ckpt_node *nodes;
     size_t node_count, node_capacity;
     struct sheaf__ckpt_tensor *tensors; /* in the order of nodes */
     size_t tensor_count, tensor_capacity;
+    struct sheaf__ckpt_blob *blobs;
+    size_t blob_count, blob_capacity;
     struct sheaf__object_graph graph; /* node i of it is nodes[i] */
     struct sheaf__buf graph_text;     /* its message, once sheaf__objects_add_graph() made it */
     struct sheaf__save_group *group;  /* that any tensor names; NULL: this process alone */

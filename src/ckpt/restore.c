@@ -254,6 +254,32 @@ static sheaf_status read_remote(struct restoring *r, sheaf_error *err)
     return SHEAF_OK;
 }
 
+/* The objects beside TensorFlow's. */
+static sheaf_status accept_blobs(const struct restoring *r, sheaf_error *err)
+{
+    for (size_t i = 0; i < r->objects.blob_count; i++) {
+        const struct sheaf__ckpt_blob *b = &r->objects.blobs[i];
+        const struct sheaf__sidecar_blob *found = sheaf__sidecar_blob(&r->bundle->sidecar, b->path);
+        const sheaf_bytes bytes = {found ? (const char *)found->data : NULL,
+                                   found ? found->size : 0};
+        if (!found)
+            sheaf__log(SHEAF_LOG_WARN, "checkpoint %s has nothing for object '%s'", r->path,
+                       b->path);
+        sheaf_status status = b->trackable->cls->accept(b->trackable, found ? &bytes : NULL, err);
+        if (status >= 0)
+            continue;
+        sheaf__error_prefix(err, "object '%.60s' of checkpoint '%.200s'", b->path, r->path);
+        return status;
+    }
+    return SHEAF_OK;
+}
+
+static void settle_blobs(const struct restoring *r, bool take)
+{
+    for (size_t i = 0; i < r->objects.blob_count; i++)
+        r->objects.blobs[i].trackable->cls->settle(r->objects.blobs[i].trackable, take);
+}
+
 static sheaf_status write_local(const struct restoring *r, sheaf_error *err)
 {
     for (size_t i = 0; i < r->value_count; i++) {
@@ -286,6 +312,7 @@ static sheaf_status restore_all(struct restoring *r, sheaf_error *err)
     SHEAF__TRY(deal(r, err));
     SHEAF__TRY(read_local(r, err));
     SHEAF__TRY(read_remote(r, err));
+    SHEAF__TRY(accept_blobs(r, err));
     return write_local(r, err);
 }
 
@@ -303,6 +330,7 @@ sheaf_status sheaf__ckpt_restore(sheaf_trackable *root, const sheaf_trackable *o
             status = g->cls->settle(g, true, err);
         else if (r.asked)
             (void)g->cls->settle(g, false, NULL);
+        settle_blobs(&r, status >= 0);
         const char *description = r.bundle ? r.bundle->sidecar.description : NULL;
         if (status < 0 && description)
             sheaf__error_prefix(err, "checkpoint sharded by '%.60s'", description);

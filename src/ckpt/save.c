@@ -179,6 +179,23 @@ static sheaf_status write_sidecar(void *user, const void *index, size_t size, sh
     return sheaf__sidecar_write(s->job->path, sheaf__crc32c(index, size), &s->sidecar, err);
 }
 
+/* The objects that TensorFlow has no place for. */
+static sheaf_status keep_blobs(struct saving *s, sheaf_error *err)
+{
+    for (size_t i = 0; i < s->objects.blob_count; i++) {
+        const struct sheaf__ckpt_blob *b = &s->objects.blobs[i];
+        sheaf_bytes bytes = {0};
+        sheaf_status status = b->trackable->cls->save(b->trackable, &bytes, err);
+        if (status < 0) {
+            sheaf__error_prefix(err, "checkpoint object '%.60s'", b->path);
+            return status;
+        }
+        if (!sheaf__sidecar_add_blob(&s->sidecar, b->path, bytes.data, bytes.size))
+            return no_memory(err);
+    }
+    return SHEAF_OK;
+}
+
 static sheaf_status describe(struct saving *s, sheaf_error *err)
 {
     s->sidecar.description = sheaf__strdup(sharding_of(s)->description);
@@ -196,6 +213,7 @@ static sheaf_status write_all(struct saving *s, sheaf_error *err)
     SHEAF__TRY(sheaf__ckpt_plan_make(&s->plan, &s->objects, sharding_of(s),
                                      sheaf__device_full_name(host), err));
     SHEAF__TRY(describe(s, err));
+    SHEAF__TRY(keep_blobs(s, err));
     SHEAF__TRY(make_temporary(s, err));
     SHEAF__TRY(name_parts(s, err));
     SHEAF__TRY(prove_directory(s, err));

@@ -173,7 +173,29 @@ sheaf_status sheaf_iterator_restore(sheaf_iterator *it, sheaf_bytes position, sh
     return SHEAF_OK;
 }
 
-const struct sheaf__trackable_class sheaf__iterator_trackable_class = {.child = NULL};
+/* ---- in a checkpoint ---- */
+
+static sheaf_status trackable_save(sheaf_trackable *t, sheaf_bytes *bytes, sheaf_error *err)
+{
+    return sheaf_iterator_save(t->object, bytes, err);
+}
+
+/* Without a position it stays where it is. */
+static sheaf_status trackable_accept(sheaf_trackable *t, const sheaf_bytes *bytes, sheaf_error *err)
+{
+    return bytes ? accept(t->object, *bytes, err) : SHEAF_OK;
+}
+
+static void trackable_settle(sheaf_trackable *t, bool take_it)
+{
+    sheaf_iterator *it = t->object;
+    if (take_it && it->accepted.pipeline)
+        take(it);
+    sheaf__position_free(&it->accepted);
+}
+
+const struct sheaf__trackable_class sheaf__iterator_trackable_class = {
+    .save = trackable_save, .accept = trackable_accept, .settle = trackable_settle};
 
 sheaf_trackable *sheaf_iterator_trackable(sheaf_iterator *it)
 {

@@ -2,6 +2,7 @@
 #include "format/sidecar.h"
 
 #include "base/array.h"
+#include "base/base64.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/mem.h"
@@ -27,7 +28,12 @@ void sheaf__sidecar_free(struct sheaf__sidecar *s)
         sheaf__free(s->notes[i].task);
         sheaf__free(s->notes[i].text);
     }
+    for (size_t i = 0; i < s->blob_count; i++) {
+        sheaf__free(s->blobs[i].name);
+        sheaf__free(s->blobs[i].data);
+    }
     sheaf__free(s->notes);
+    sheaf__free(s->blobs);
     *s = (struct sheaf__sidecar){0};
 }
 
@@ -53,11 +59,78 @@ const char *sheaf__sidecar_note(const struct sheaf__sidecar *s, const char *task
     return NULL;
 }
 
+/* Takes the bytes. */
+static bool take_blob(struct sheaf__sidecar *s, const char *name, uint8_t *data, size_t size)
+{
+    struct sheaf__sidecar_blob blob = {sheaf__strdup(name), data, size};
+    if (!blob.name || !data ||
+        !sheaf__array_reserve(&s->blobs, &s->blob_capacity, s->blob_count + 1, sizeof(blob))) {
+        sheaf__free(blob.name);
+        sheaf__free(data);
+        return false;
+    }
+    s->blobs[s->blob_count++] = blob;
+    return true;
+}
+
+bool sheaf__sidecar_add_blob(struct sheaf__sidecar *s, const char *name, const void *data,
+                             size_t size)
+{
+    return take_blob(s, name, sheaf__memdup(data, size), size);
+}
+
+const struct sheaf__sidecar_blob *sheaf__sidecar_blob(const struct sheaf__sidecar *s,
+                                                      const char *name)
+{
+    for (size_t i = 0; i < s->blob_count; i++) {
+        if (!strcmp(s->blobs[i].name, name))
+            return &s->blobs[i];
+    }
+    return NULL;
+}
+
 static void put_text(struct sheaf__str *out, const char *name, const char *text)
 {
     sheaf__str_printf(out, ",\n  \"%s\": \"", name);
     sheaf__str_json(out, text, strlen(text));
     sheaf__str_char(out, '"');
+}
+
+/* A member that is an object; the items follow. */
+static void open_object(struct sheaf__str *out, const char *name)
+{
+    sheaf__str_printf(out, ",\n  \"%s\": {", name);
+}
+
+static void put_name(struct sheaf__str *out, size_t i, const char *name)
+{
+    sheaf__str_add(out, i ? ",\n    \"" : "\n    \"");
+    sheaf__str_json(out, name, strlen(name));
+    sheaf__str_add(out, "\": \"");
+}
+
+static void put_notes(struct sheaf__str *out, const struct sheaf__sidecar *s)
+{
+    open_object(out, "notes");
+    for (size_t i = 0; i < s->note_count; i++) {
+        put_name(out, i, s->notes[i].task);
+        sheaf__str_json(out, s->notes[i].text, strlen(s->notes[i].text));
+        sheaf__str_char(out, '"');
+    }
+    sheaf__str_add(out, s->note_count ? "\n  }" : "}");
+}
+
+static void put_blobs(struct sheaf__str *out, const struct sheaf__sidecar *s)
+{
+    if (s->blob_count == 0)
+        return;
+    open_object(out, "objects");
+    for (size_t i = 0; i < s->blob_count; i++) {
+        put_name(out, i, s->blobs[i].name);
+        sheaf__base64_put(out, s->blobs[i].data, s->blobs[i].size);
+        sheaf__str_char(out, '"');
+    }
+    sheaf__str_add(out, "\n  }");
 }
 
 sheaf_status sheaf__sidecar_write(const char *prefix, uint32_t index_crc,
@@ -69,15 +142,10 @@ sheaf_status sheaf__sidecar_write(const char *prefix, uint32_t index_crc,
         put_text(&out, "description", s->description);
     if (s->run_id && *s->run_id)
         put_text(&out, "run_id", s->run_id);
-    sheaf__str_printf(&out, ",\n  \"last\": %s,\n  \"notes\": {", s->last ? "true" : "false");
-    for (size_t i = 0; i < s->note_count; i++) {
-        sheaf__str_add(&out, i ? ",\n    \"" : "\n    \"");
-        sheaf__str_json(&out, s->notes[i].task, strlen(s->notes[i].task));
-        sheaf__str_add(&out, "\": \"");
-        sheaf__str_json(&out, s->notes[i].text, strlen(s->notes[i].text));
-        sheaf__str_char(&out, '"');
-    }
-    sheaf__str_add(&out, s->note_count ? "\n  }\n}\n" : "}\n}\n");
+    sheaf__str_printf(&out, ",\n  \"last\": %s", s->last ? "true" : "false");
+    put_notes(&out, s);
+    put_blobs(&out, s);
+    sheaf__str_add(&out, "\n}\n");
     char *path = sheaf__sidecar_path(prefix);
     sheaf_status status = out.failed || !path
                               ? sheaf__no_memory(err, "the description of a checkpoint")
@@ -107,6 +175,26 @@ static bool take_notes(const json_t *root, struct sheaf__sidecar *s)
     return true;
 }
 
+/* What is no base64 is left out: its object finds that it has no bytes. */
+static bool take_blobs(const json_t *root, struct sheaf__sidecar *s)
+{
+    const char *name;
+    json_t *value, *blobs = json_object_get(root, "objects");
+    json_object_foreach(blobs, name, value)
+    {
+        struct sheaf__buf buf = {0};
+        size_t size = 0;
+        const bool good = json_is_string(value) && sheaf__buf_reserve(&buf, 1) &&
+                          sheaf__base64_get(&buf, json_string_value(value));
+        const bool failed = buf.failed;
+        uint8_t *data = good ? sheaf__buf_take(&buf, &size) : NULL;
+        sheaf__buf_free(&buf);
+        if (failed || (data && !take_blob(s, name, data, size)))
+            return false;
+    }
+    return true;
+}
+
 static bool take_all(const json_t *root, uint32_t index_crc, struct sheaf__sidecar *s)
 {
     char crc[9];
@@ -116,7 +204,7 @@ static bool take_all(const json_t *root, uint32_t index_crc, struct sheaf__sidec
         return true;
     s->last = json_is_true(json_object_get(root, "last"));
     return take_text(root, "description", &s->description) &&
-           take_text(root, "run_id", &s->run_id) && take_notes(root, s);
+           take_text(root, "run_id", &s->run_id) && take_notes(root, s) && take_blobs(root, s);
 }
 
 sheaf_status sheaf__sidecar_read(const char *prefix, uint32_t index_crc, struct sheaf__sidecar *s,

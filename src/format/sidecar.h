@@ -3,7 +3,8 @@
 #define SHEAF_FORMAT_SIDECAR_H
 
 /* What stands beside a checkpoint in the hidden file `.<name>.sheaf`, a JSON object: who sharded it,
- * in which run, whether it was the last one. TensorFlow does not look at it, and who lists
+ * in which run, whether it was the last one, and the bytes of objects that TensorFlow has no place
+ * for, such as positions in the input. TensorFlow does not look at it, and who lists
  * `<name>*` finds TensorFlow's files alone (C01). It is put in place before the index and carries the checksum of the index it belongs to, so that one left behind by a save that did
  * not finish is not taken for that of the checkpoint before. */
 
@@ -14,12 +15,21 @@ struct sheaf__sidecar_note {
     char *text;
 };
 
+/* Bytes of an object that is no part of TensorFlow's checkpoints. */
+struct sheaf__sidecar_blob {
+    char *name; /* of the object: "input" */
+    uint8_t *data;
+    size_t size;
+};
+
 struct sheaf__sidecar {
     char *description; /* of the sharding policy; NULL: not known */
     char *run_id;      /* NULL or "": none */
     bool last;         /* the save that ended the run */
     struct sheaf__sidecar_note *notes;
     size_t note_count, note_capacity;
+    struct sheaf__sidecar_blob *blobs;
+    size_t blob_count, blob_capacity;
 };
 
 /* Reads the sidecar of checkpoint `prefix` whose index has the CRC-32C `index_crc`. None, or one
@@ -34,6 +44,12 @@ sheaf_status sheaf__sidecar_write(const char *prefix, uint32_t index_crc,
 bool sheaf__sidecar_add(struct sheaf__sidecar *s, const char *task, const char *text);
 /* The note of a task, or NULL. */
 const char *sheaf__sidecar_note(const struct sheaf__sidecar *s, const char *task);
+/* Adds a copy of bytes. False: no memory. */
+bool sheaf__sidecar_add_blob(struct sheaf__sidecar *s, const char *name, const void *data,
+                             size_t size);
+/* The bytes of an object, or NULL. */
+const struct sheaf__sidecar_blob *sheaf__sidecar_blob(const struct sheaf__sidecar *s,
+                                                      const char *name);
 void sheaf__sidecar_free(struct sheaf__sidecar *s);
 /* Its path in new memory; NULL: no memory. */
 char *sheaf__sidecar_path(const char *prefix);

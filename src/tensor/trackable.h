@@ -43,6 +43,17 @@ struct sheaf__trackable_class {
     sheaf_tensor *(*read)(sheaf_trackable *t, size_t i);
     /** Takes a restored value for saveable `i` that this process holds. */
     sheaf_status (*write)(sheaf_trackable *t, size_t i, sheaf_tensor *value, sheaf_error *err);
+
+    /* An object that TensorFlow knows no kind of has these and nothing else. It is no node of the
+     * object graph; its bytes are kept beside the checkpoint, by the task that writes it. */
+
+    /** The object as bytes, in the frame. */
+    sheaf_status (*save)(sheaf_trackable *t, sheaf_bytes *bytes, sheaf_error *err);
+    /** Checks bytes that are being restored and keeps what they say, apart. NULL: the checkpoint has
+     * none for it. */
+    sheaf_status (*accept)(sheaf_trackable *t, const sheaf_bytes *bytes, sheaf_error *err);
+    /** After every object has accepted: takes what it kept, or forgets it. */
+    void (*settle)(sheaf_trackable *t, bool take);
 };
 
 struct sheaf_trackable {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base/crc32c.h, base/digest.h, base/inflate.h */
+/* base/base64.h, base/crc32c.h, base/digest.h, base/inflate.h */
 #include "rig.h"
 
+#include "base/base64.h"
 #include "base/buf.h"
 #include "base/crc32c.h"
 #include "base/digest.h"
@@ -280,10 +281,46 @@ static void damage_is_found(void **state)
     sheaf__free(data);
 }
 
+/* RFC 4648, 10; and what is no base64. */
+static void base64_vectors(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"",         "Zg==",     "Zm8=",    "Zm9v",
+                                        "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy"};
+    static const char *const none[] = {
+        "Z", "Zg", "Zg=", "=g==", "Z===", "Zg==Zg==", "Zh==", "Zm9=", "Zm 9vYg=", "Zm9-", "Zg=v"};
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        struct sheaf__str str = {0};
+        struct sheaf__buf buf = {0};
+        sheaf__base64_put(&str, "foobar", i);
+        assert_string_equal(sheaf__str_text(&str), texts[i]);
+        assert_true(sheaf__base64_get(&buf, texts[i]) && buf.size == i);
+        assert_memory_equal(i ? (const void *)buf.data : "", "foobar", i);
+        sheaf__str_free(&str);
+        sheaf__buf_free(&buf);
+    }
+    for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
+        struct sheaf__buf buf = {0};
+        assert_false(sheaf__base64_get(&buf, none[i]));
+        sheaf__buf_free(&buf);
+    }
+    struct sheaf__str str = {0};
+    struct sheaf__buf buf = {0};
+    uint8_t all[256];
+    for (int i = 0; i < 256; i++)
+        all[i] = (uint8_t)i;
+    sheaf__base64_put(&str, all, sizeof(all));
+    assert_true(sheaf__base64_get(&buf, str.text) && buf.size == sizeof(all));
+    assert_memory_equal(buf.data, all, sizeof(all));
+    sheaf__str_free(&str);
+    sheaf__buf_free(&buf);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         rig_test(crc32c_vectors),
+        rig_test(base64_vectors),
         rig_test(digest_vectors),
         rig_test(secrets),
         rig_test(round_trips),

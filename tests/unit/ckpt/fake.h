@@ -80,7 +80,11 @@ static inline sheaf_status fake_write(sheaf_trackable *t, size_t i, sheaf_tensor
 }
 
 static const struct sheaf__trackable_class fake_class = {
-    fake_child, fake_saveable, fake_slot, fake_read, fake_write,
+    .child = fake_child,
+    .saveable = fake_saveable,
+    .slot = fake_slot,
+    .read = fake_read,
+    .write = fake_write,
 };
 
 static inline struct fake *fake_new(void)

@@ -222,6 +222,94 @@ static void all_or_nothing(void **state)
     fake_free(z);
 }
 
+/* An object that TensorFlow has no place for. */
+struct other {
+    sheaf_trackable trackable;
+    const char *text; /* with all its zeros */
+    size_t size;
+    char accepted[16];
+    size_t accepted_size;
+    bool refuses;
+    int found, missing, taken, forgotten;
+};
+
+static sheaf_status other_save(sheaf_trackable *t, sheaf_bytes *bytes, sheaf_error *err)
+{
+    const struct other *o = t->object;
+    if (o->refuses)
+        return sheaf_error_set(err, SHEAF_ERR_FAILED_PRECONDITION, "no position to save");
+    *bytes = (sheaf_bytes){o->text, o->size};
+    return SHEAF_OK;
+}
+static sheaf_status other_accept(sheaf_trackable *t, const sheaf_bytes *bytes, sheaf_error *err)
+{
+    struct other *o = t->object;
+    o->found += bytes != NULL;
+    o->missing += bytes == NULL;
+    o->accepted_size = bytes ? bytes->size : 0;
+    assert_true(o->accepted_size <= sizeof(o->accepted));
+    if (bytes)
+        memcpy(o->accepted, bytes->data, bytes->size);
+    return o->refuses ? sheaf_error_set(err, SHEAF_ERR_FAILED_PRECONDITION, "another pipeline")
+                      : SHEAF_OK;
+}
+static void other_settle(sheaf_trackable *t, bool take)
+{
+    struct other *o = t->object;
+    o->taken += take;
+    o->forgotten += !take;
+}
+static const struct sheaf__trackable_class other_class = {
+    .save = other_save, .accept = other_accept, .settle = other_settle};
+
+/* Its bytes are kept beside the checkpoint, whose own files are the same with and without it; they are
+ * taken together with the variables or not at all. */
+static void other_objects(void **state)
+{
+    (void)state;
+    struct fake *w = fake_floats(SHEAF_SHAPE(2), 1);
+    struct other o = {.text = "a\0\xff\"b", .size = 5};
+    sheaf_checkpoint *c = checkpoint_of("w", w);
+    sheaf_error err;
+    o.trackable = (sheaf_trackable){&other_class, &o};
+    rig_ok(sheaf_checkpoint_write(c, rig_path("without"), NULL, &err), &err);
+    sheaf_checkpoint_add(c, "input", &o.trackable);
+    rig_ok(sheaf_checkpoint_write(c, rig_path("with"), NULL, &err), &err);
+    static const char *const ends[] = {"index", "data-00000-of-00001"};
+    for (int i = 0; i < 2; i++) {
+        char name[64], *bytes[2];
+        size_t sizes[2];
+        for (int k = 0; k < 2; k++) {
+            snprintf(name, sizeof(name), "%s.%s", k ? "with" : "without", ends[i]);
+            rig_ok(sheaf__file_read_all(rig_path(name), 1 << 20, &bytes[k], &sizes[k], &err), &err);
+        }
+        assert_int_equal(sizes[0], sizes[1]);
+        assert_memory_equal(bytes[0], bytes[1], sizes[0]);
+        sheaf__free(bytes[0]);
+        sheaf__free(bytes[1]);
+    }
+
+    rig_ok(sheaf_checkpoint_restore(c, rig_path("with"), &err), &err);
+    assert_int_equal(o.accepted_size, 5);
+    assert_memory_equal(o.accepted, o.text, 5);
+    assert_int_equal(o.taken, 1);
+    rig_ok(sheaf_checkpoint_restore(c, rig_path("without"), &err), &err);
+    assert_non_null(strstr(rig_log_take(), "without has nothing for object 'input'"));
+    assert_true(o.missing == 1 && o.taken == 2);
+
+    o.refuses = true;
+    sheaf_tensor_free(w->values[0]);
+    w->values[0] = sheaf_tensor_keep(sheaf_float(100));
+    rig_fails(sheaf_checkpoint_restore(c, rig_path("with"), &err), &err,
+              SHEAF_ERR_FAILED_PRECONDITION, "object 'input' of checkpoint '");
+    assert_true(o.forgotten == 1 && sheaf_tensor_number(w->values[0], 0) == 100);
+    rig_fails(sheaf_checkpoint_write(c, rig_path("never"), NULL, &err), &err,
+              SHEAF_ERR_FAILED_PRECONDITION, "checkpoint object 'input': no position to save");
+    assert_false(sheaf__file_exists(rig_path("never.index")));
+    sheaf_checkpoint_free(c);
+    fake_free(w);
+}
+
 /* Other tasks hold back what they read until all have read: a failure elsewhere drops it. */
 static void other_tasks_hold_back(void **state)
 {
@@ -364,6 +452,7 @@ int main(void)
         rig_test(bad_names_are_latched),
         rig_test(counter_counts),
         rig_test(all_or_nothing),
+        rig_test(other_objects),
         rig_test(other_tasks_hold_back),
         rig_test(two_groups_are_refused),
         rig_test(unbuilt_object_is_named),
