@@ -68,6 +68,32 @@ SHEAF_API sheaf_dataset *sheaf_fixed_records(const char *path,
 SHEAF_API sheaf_dataset *sheaf_fixed_records_files(const char *const *paths, size_t count,
                                                    const sheaf_fixed_records_options *options);
 
+/** A column of CSV files. */
+typedef struct sheaf_csv_column {
+    const char *name;  /**< of the component; NULL: its position ("" if it is the only one) */
+    sheaf_dtype dtype; /**< int32, int64, float32, float64 or string */
+    const void *default_value; /**< of an empty field: one element, copied; NULL: it is an error */
+    uint64_t reserved[4];
+} sheaf_csv_column;
+typedef struct sheaf_csv_options {
+    const sheaf_csv_column *columns; /**< what an element is made of; at least one */
+    size_t column_count;
+    /** Their numbers in a row, from 0, increasing; NULL: rows have these columns and no more. */
+    const int64_t *select;
+    bool header;                   /**< the first row of each file is left out */
+    bool no_quotes;                /**< a quote is a byte like any other */
+    char delimiter;                /**< 0: a comma */
+    const char *na_value;          /**< a field of this text counts as empty, too; NULL: none */
+    sheaf_compression compression; /**< AUTO: gzip by the first bytes, else none */
+    uint64_t reserved[4];
+} sheaf_csv_options;
+/** Rows of CSV files, one after the other, as tuples of scalars, or by their columns' names (R9.36). A row that is wrong:
+ *  SHEAF_ERR_INVALID_ARGUMENT that names file, line and field; the next one follows. Not as in TensorFlow, a byte order
+ *  mark before the first row is skipped, and so is an empty last line where a row has more than one column. */
+SHEAF_API sheaf_dataset *sheaf_csv(const char *path, const sheaf_csv_options *options);
+SHEAF_API sheaf_dataset *sheaf_csv_files(const char *const *paths, size_t count,
+                                         const sheaf_csv_options *options);
+
 /** Makes the next element of a generator: SHEAF_OK with `*out` put, SHEAF_END, or an error. Runs on one thread at a time. */
 typedef sheaf_status (*sheaf_generate_fn)(void *state, sheaf_element *out, sheaf_error *err);
 /** Starts a generator: makes the state of one iterator. `stop` frees it; both may be NULL. */
@@ -187,6 +213,7 @@ typedef sheaf_dataset *(*sheaf_open_fn)(const sheaf_element *in, void *user);
 SHEAF_API sheaf_dataset *sheaf_open_tfrecord(const sheaf_element *in, void *user);
 SHEAF_API sheaf_dataset *sheaf_open_text_lines(const sheaf_element *in, void *user);
 SHEAF_API sheaf_dataset *sheaf_open_fixed_records(const sheaf_element *in, void *user);
+SHEAF_API sheaf_dataset *sheaf_open_csv(const sheaf_element *in, void *user);
 typedef struct sheaf_interleave_options {
     int cycle_length; /**< 0: the number of cores (R9.12) */
     int block_length; /**< 0: 1 */

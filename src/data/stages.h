@@ -27,6 +27,7 @@ enum sheaf__trait {
     X(TFRECORD, records, "tfrecord", SHEAF__READER)                                    \
     X(TEXT_LINES, records, "text_lines", SHEAF__READER)                                \
     X(FIXED_RECORDS, records, "fixed_records", SHEAF__READER)                          \
+    X(CSV, csv, "csv", 0) /* no reader to auto-sharding (R2.7) */                      \
     X(MAP, map, "map", SHEAF__PASS)                                                    \
     X(FILTER, filter, "filter", SHEAF__PASS | SHEAF__KEEPS_BATCH)                      \
     X(BATCH, batch, "batch", SHEAF__PASS)                                              \

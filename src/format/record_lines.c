@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "format/record.h"
+#include "format/window.h"
 
 #include <string.h>
 
@@ -108,17 +109,9 @@ static uint64_t need(const struct sheaf__record_cursor *c)
     return 2 * (uint64_t)sheaf__record_cursor_left(c) + 1;
 }
 
-/* No text starts like a gzip file. What starts like a zlib stream may be text: "x^2". */
-static sheaf_compression sniff(const uint8_t *head, size_t size)
-{
-    static const uint8_t gzip[] = {0x1f, 0x8b, 8};
-    return size >= sizeof(gzip) && memcmp(head, gzip, sizeof(gzip)) == 0 ? SHEAF_COMPRESSION_GZIP
-                                                                         : SHEAF_COMPRESSION_NONE;
-}
-
 const struct sheaf__framing sheaf__framing_lines = {
     .next = next,
     .skip = skip,
     .need = need,
-    .sniff = sniff,
+    .sniff = sheaf__window_sniff_text,
 };

@@ -65,6 +65,13 @@ static void use_chunk(struct stream *s, struct chunk *chunk)
 
 /* ---- opening ---- */
 
+sheaf_compression sheaf__window_sniff_text(const uint8_t *head, size_t size)
+{
+    static const uint8_t gzip[] = {0x1f, 0x8b, 8};
+    return size >= sizeof(gzip) && memcmp(head, gzip, sizeof(gzip)) == 0 ? SHEAF_COMPRESSION_GZIP
+                                                                         : SHEAF_COMPRESSION_NONE;
+}
+
 /* Where a stream that is not mapped starts, at a byte of the file: no bytes seen. */
 static void start_at(struct stream *s, uint64_t offset)
 {

@@ -32,6 +32,9 @@ struct sheaf__window_options {
     bool lax;     /* a compressed stream may end where TensorFlow does not mind */
 };
 
+/* A sniff for text: none starts like a gzip file. What starts like a zlib stream may be text: "x^2". */
+sheaf_compression sheaf__window_sniff_text(const uint8_t *head, size_t size);
+
 sheaf_status sheaf__window_open(const char *path, const struct sheaf__window_options *options,
                                 struct sheaf__window **window, sheaf_error *err);
 void sheaf__window_free(struct sheaf__window *s);

@@ -102,8 +102,12 @@ static inline json_t *value_json(const sheaf_tensor *t, int64_t i)
     sheaf_dtype dtype = sheaf_tensor_dtype(t);
     if (dtype == SHEAF_STRING)
         return text_json(sheaf_tensor_bytes(t, i));
-    if (dtype == SHEAF_FLOAT32 || dtype == SHEAF_FLOAT64)
-        return json_real(sheaf_tensor_number(t, i));
+    if (dtype == SHEAF_FLOAT32 || dtype == SHEAF_FLOAT64) {
+        const double number = sheaf_tensor_number(t, i);
+        if (isfinite(number))
+            return json_real(number);
+        return json_string(isnan(number) ? "nan" : number > 0 ? "inf" : "-inf");
+    }
     return json_integer(sheaf_tensor_integer(t, i));
 }
 

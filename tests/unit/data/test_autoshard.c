@@ -344,6 +344,25 @@ static void test_readers(void **state)
     }
 }
 
+/* R2.7: rows of CSV files are shared, not the files, as in TensorFlow. */
+static void test_csv_is_no_reader(void **state)
+{
+    (void)state;
+    const char *path = rig_golden("input/text/one.txt");
+    const sheaf_csv_column column = {.dtype = SHEAF_STRING};
+    const sheaf_csv_options options = {.columns = &column, .column_count = 1};
+    struct sheaf__split_dataset out =
+        make(sheaf_dataset_batch(sheaf_csv(path, &options), 2, NULL), 2, 1, 1);
+    assert_string_equal(out.why, "DATA: no file source: stage 1 (csv) is none");
+    sheaf__split_free(&out);
+    sheaf_dataset *d = sheaf_dataset_flat_map(sheaf_list_files(path, NULL), sheaf_open_csv,
+                                              (void *)(uintptr_t)&options);
+    out = make(sheaf_dataset_batch(d, 2, NULL), 2, 1, 1);
+    assert_int_equal(out.policy, SHEAF_AUTOSHARD_DATA);
+    sheaf__split_free(&out);
+    rig_log_take(); /* AUTO says that it fell back */
+}
+
 /* R2.16: file names are shared unshuffled, each worker shuffles its own. */
 static void test_shuffle_moves_behind_the_shard(void **state)
 {
@@ -564,6 +583,7 @@ int main(void)
         rig_test(test_golden_shard),
         rig_test(test_order_of_stages),
         rig_test(test_readers),
+        rig_test(test_csv_is_no_reader),
         rig_test(test_shuffle_moves_behind_the_shard),
         rig_test(test_forced_rules),
         rig_test(test_examples_of_the_text),
