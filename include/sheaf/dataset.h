@@ -201,6 +201,9 @@ SHEAF_API sheaf_dataset *sheaf_dataset_prefetch(sheaf_dataset *d, int64_t count)
 /** Parses serialized Examples, one scalar or a batch, into the features' tensors. */
 SHEAF_API sheaf_dataset *sheaf_dataset_parse_example(sheaf_dataset *d,
                                                      const sheaf_feature *features, size_t count);
+/** sheaf_lookup() of component `name` (NULL: the only one) of every element. Takes a count of the vocabulary. */
+SHEAF_API sheaf_dataset *sheaf_dataset_lookup(sheaf_dataset *d, const char *name,
+                                              sheaf_vocabulary *vocabulary);
 /** sheaf_decode_raw() of component `name` (NULL: the only one) of every element. */
 SHEAF_API sheaf_dataset *sheaf_dataset_decode_raw(sheaf_dataset *d, const char *name,
                                                   sheaf_dtype dtype,

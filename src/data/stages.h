@@ -47,6 +47,7 @@ enum sheaf__trait {
     X(PARSE_EXAMPLE, parse_example, "parse_example",                                   \
       SHEAF__PASS | SHEAF__KEEPS_BATCH | SHEAF__COUNTS_ROWS)                           \
     X(DECODE_RAW, decode_raw, "decode_raw", SHEAF__PASS)                               \
+    X(LOOKUP, lookup, "lookup", SHEAF__PASS)                                           \
     X(INTERLEAVE, interleave, "interleave", SHEAF__FUNCTION)                           \
     X(FLAT_MAP, interleave, "flat_map", SHEAF__FUNCTION)                               \
     X(OPTIONS, options, "with_options",                                                \
