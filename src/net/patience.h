@@ -6,9 +6,8 @@
  * at the same time; when both share a core it only keeps the other side from running, and what comes
  * "while spinning" comes because this thread was preempted. So a spin counts as good only if the
  * thread really ran all the time. After a few spins in vain they become rare, ever more so. Those
- * few are longer: the other side may be asleep as well, and both must be awake at once to find that
- * they can stay so. If one of them is good, all are long from then on, until a number in a row is in
- * vain: what comes needs that long. */
+ * few, and some after one that was good, are longer: the other side may be asleep as well, and both
+ * must be awake at once to find that they can stay so. */
 
 #include "base/clock.h"
 
@@ -17,7 +16,7 @@
 struct sheaf__patience {
     _Atomic uint32_t failures; /* in a row */
     _Atomic uint32_t waits;    /* since the last spin */
-    _Atomic uint32_t grace;    /* long spins that may still be in vain */
+    _Atomic uint32_t grace;    /* long spins that are left */
 };
 
 enum {
@@ -47,17 +46,17 @@ static inline int64_t sheaf__patience_spin(struct sheaf__patience *p, int64_t us
 /* After a spin: whether what was waited for came in it, and this thread ran all the time. */
 static inline void sheaf__patience_learn(struct sheaf__patience *p, bool good)
 {
-    enum { GRACE = 2 * SHEAF__PATIENCE_VAIN };
     uint32_t failures = atomic_load_explicit(&p->failures, memory_order_relaxed);
     uint32_t grace = atomic_load_explicit(&p->grace, memory_order_relaxed);
-    /* Nothing is written as long as all goes well. */
-    if (good && grace < GRACE && (grace > 0 || failures >= SHEAF__PATIENCE_VAIN))
-        atomic_store_explicit(&p->grace, GRACE, memory_order_relaxed);
-    if (good && failures > 0)
-        atomic_store_explicit(&p->failures, 0, memory_order_relaxed);
-    if (!good && grace > 0)
+    if (grace > 0)
         atomic_store_explicit(&p->grace, grace - 1, memory_order_relaxed);
-    if (!good && failures < 2 * SHEAF__PATIENCE_VAIN)
+    if (good && failures == 0)
+        return;
+    if (good && failures >= SHEAF__PATIENCE_VAIN)
+        atomic_store_explicit(&p->grace, 2 * SHEAF__PATIENCE_VAIN, memory_order_relaxed);
+    if (good)
+        atomic_store_explicit(&p->failures, 0, memory_order_relaxed);
+    else if (failures < 2 * SHEAF__PATIENCE_VAIN)
         atomic_store_explicit(&p->failures, failures + 1, memory_order_relaxed);
 }
 
