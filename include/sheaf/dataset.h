@@ -259,6 +259,10 @@ SHEAF_API int64_t sheaf_dataset_cardinality(const sheaf_dataset *d);
  *  declared (`spec` of map and interleave). Lives as long as the dataset. */
 SHEAF_API const sheaf_element_spec *sheaf_dataset_element_spec(const sheaf_dataset *d);
 
+/** "<_TensorSliceDataset element_spec=TensorSpec(shape=(), dtype=tf.float32, name=None)>": the last stage by TensorFlow's name
+ *  (P6.5). Text of the frame. */
+SHEAF_API const char *sheaf_dataset_str(const sheaf_dataset *d);
+
 /* Iterating. */
 
 /** Starts at the first element. The dataset stays the caller's. Never NULL; errors come out of sheaf_iterator_next(). */

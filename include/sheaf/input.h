@@ -55,6 +55,10 @@ typedef sheaf_dataset *(*sheaf_dataset_fn)(const sheaf_input_context *context, v
 SHEAF_API sheaf_dist_dataset *sheaf_distribute_datasets_from_function(
     sheaf_strategy *s, sheaf_dataset_fn fn, void *user, const sheaf_input_options *options);
 
+/** The rows of `e`'s tensors, unbatched: `experimental_make_numpy_dataset`, deprecated, which the log says once (S71, R4.33). The
+ *  arrays are the dataset's without a copy; use sheaf_dataset_from_slices(). Cross-replica only. */
+SHEAF_API sheaf_dataset *sheaf_make_numpy_dataset(sheaf_strategy *s, sheaf_element *e);
+
 /** Makes one replica's value. */
 typedef sheaf_status (*sheaf_value_fn)(const sheaf_value_context *context, sheaf_element *out,
                                        void *user);

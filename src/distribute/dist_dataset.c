@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "data/rewrite.h"
+#include "data/stage.h"
 #include "tensor/frame.h"
 #include "tensor/print.h"
 
@@ -170,6 +171,17 @@ sheaf_dist_dataset *sheaf_distribute_datasets_from_function(sheaf_strategy *s, s
     d->spec = sheaf_element_spec_keep(spec);
     loosen_spec(d);
     return d;
+}
+
+sheaf_dataset *sheaf_make_numpy_dataset(sheaf_strategy *s, sheaf_element *e)
+{
+    sheaf_error err;
+    sheaf__log_once(SHEAF_LOG_WARN, "numpy-dataset",
+                    "sheaf_make_numpy_dataset is deprecated; use sheaf_dataset_from_slices");
+    s = sheaf__strategy_or_current(s);
+    if (sheaf__strategy_check_cross(s, "a dataset of arrays", &err) < 0)
+        return sheaf__dataset_failed(NULL, SHEAF__STAGE_FROM_SLICES, &err);
+    return sheaf_dataset_from_slices(e);
 }
 
 const sheaf_element_spec *sheaf_dist_dataset_element_spec(const sheaf_dist_dataset *d)

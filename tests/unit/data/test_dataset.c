@@ -395,9 +395,39 @@ static void test_allocation_failures(void **state)
     assert_true(rig_fail_allocations(run_in_context, NULL) > 100);
 }
 
+/* P6.5: TensorFlow 2.21 prints these. */
+static void test_print(void **state)
+{
+    (void)state;
+    SHEAF_FRAME
+    {
+        sheaf_dataset *d = sheaf_dataset_from_slices(
+            sheaf_element_of(sheaf_tensor_new(SHEAF_FLOAT32, SHEAF_SHAPE(3), NULL)));
+        assert_string_equal(sheaf_dataset_str(d),
+                            "<_TensorSliceDataset element_spec=TensorSpec(shape=(), "
+                            "dtype=tf.float32, name=None)>");
+        d = sheaf_dataset_batch(d, 2, NULL);
+        assert_string_equal(sheaf_dataset_str(d),
+                            "<_BatchDataset element_spec=TensorSpec(shape=(None,), "
+                            "dtype=tf.float32, name=None)>");
+        sheaf_dataset_free(d);
+        d = sheaf_dataset_enumerate(sheaf_dataset_range(0, 5, 1), 0);
+        assert_string_equal(
+            sheaf_dataset_str(d),
+            "<_ZipDataset element_spec=(TensorSpec(shape=(), dtype=tf.int64, name=None), "
+            "TensorSpec(shape=(), dtype=tf.int64, name=None))>");
+        sheaf_dataset_free(d);
+        d = sheaf_dataset_take(sheaf_dataset_range(0, 5, 0), 2);
+        assert_non_null(strstr(sheaf_dataset_str(d), "<failed dataset: stage 1 (range): "));
+        sheaf_dataset_free(d);
+    }
+    assert_string_equal(sheaf_dataset_str(NULL), "None");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        rig_test(test_print),
         rig_test(test_errors_are_latched),
         rig_test(test_iterators),
         rig_test(test_each),
