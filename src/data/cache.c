@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "data/draws.h"
 #include "data/rewrite.h"
 #include "tensor/shape.h"
 
@@ -24,6 +25,7 @@ struct cache {
 struct kept {
     struct sheaf__object object; /* counted */
     struct sheaf__rows rows;
+    struct sheaf__marks marks; /* of the input, when it began to give them */
 };
 
 struct cache_state {
@@ -82,6 +84,7 @@ static void kept_destroy(void *object)
 {
     struct kept *kept = object;
     sheaf__rows_free(&kept->rows);
+    sheaf__marks_free(&kept->marks);
     sheaf__free(kept);
 }
 
@@ -181,6 +184,9 @@ static sheaf_status start(struct sheaf__iter *base, sheaf_error *err)
     SHEAF__TRY(choose(it, err));
     if (it->mode == READ)
         return SHEAF_OK;
+    if (it->kept)
+        SHEAF__TRY(
+            sheaf__marks_take(&it->kept->marks, base->dataset->inputs[0], base->flow->redraw, err));
     SHEAF__TRY(sheaf__iter_make(base->dataset->inputs[0], base->flow, &base->inputs[0], err));
     it->feed.from = base->inputs[0];
     return SHEAF_OK;
@@ -360,6 +366,25 @@ static void stop(struct sheaf__iter *base)
     sheaf__feed_free(&it->feed);
 }
 
+static const struct sheaf__marks *frozen(const sheaf_dataset *d)
+{
+    struct cache_state *state = d->state;
+    sheaf__mutex_lock(&state->lock);
+    const struct kept *kept = state->kept; /* it stays until it is thawed */
+    sheaf__mutex_unlock(&state->lock);
+    return kept ? &kept->marks : NULL;
+}
+
+static void thaw(sheaf_dataset *d)
+{
+    struct cache_state *state = d->state;
+    sheaf__mutex_lock(&state->lock);
+    struct kept *kept = state->kept;
+    state->kept = NULL;
+    sheaf__mutex_unlock(&state->lock);
+    sheaf__unref(kept);
+}
+
 static void explain(const sheaf_dataset *d, struct sheaf__str *text)
 {
     const struct cache *p = (const void *)d->params;
@@ -371,6 +396,8 @@ const struct sheaf__stage_ops sheaf__cache_ops = {
     .params_free = params_free,
     .state_size = sizeof(struct cache_state),
     .state_stop = state_stop,
+    .frozen = frozen,
+    .thaw = thaw,
     .iter_size = sizeof(struct cache_iter),
     .start = start,
     .next = next,

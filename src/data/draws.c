@@ -67,24 +67,33 @@ static struct sheaf__mark look(struct sheaf__marks *above, sheaf_dataset *d)
     return m;
 }
 
-static sheaf_status take(struct sheaf__marks *marks, sheaf_dataset *d, sheaf_error *err)
+static sheaf_status add(struct sheaf__marks *marks, const struct sheaf__mark *mark,
+                        sheaf_error *err)
 {
-    if (find(marks, d)) {
+    if (find(marks, mark->dataset)) {
         marks->shared = true;
         return SHEAF_OK;
     }
     if (!sheaf__array_reserve(&marks->items, &marks->capacity, marks->count + 1,
                               sizeof(*marks->items)))
         return sheaf__no_memory(err, "the seeds of a dataset");
-    marks->items[marks->count++] = look(marks->above, d);
+    marks->items[marks->count++] = *mark;
     return SHEAF_OK;
 }
 
 static sheaf_status take_all(struct sheaf__marks *marks, sheaf_dataset *d, sheaf_error *err)
 {
-    for (size_t i = 0; i < d->input_count && d->error.status >= 0; i++)
+    const struct sheaf__stage_ops *ops = d->stage->ops;
+    const bool works = d->error.status >= 0;
+    const struct sheaf__marks *frozen = ops->frozen && works ? ops->frozen(d) : NULL;
+    for (size_t i = 0; frozen && i < frozen->count; i++)
+        SHEAF__TRY(add(marks, &frozen->items[i], err));
+    for (size_t i = 0; !frozen && works && i < d->input_count; i++)
         SHEAF__TRY(take_all(marks, d->inputs[i], err));
-    return sheaf__draws_of(d) ? take(marks, d, err) : SHEAF_OK;
+    if (!sheaf__draws_of(d))
+        return SHEAF_OK;
+    const struct sheaf__mark mark = look(marks->above, d);
+    return add(marks, &mark, err);
 }
 
 sheaf_status sheaf__marks_take(struct sheaf__marks *marks, sheaf_dataset *d,
@@ -92,6 +101,26 @@ sheaf_status sheaf__marks_take(struct sheaf__marks *marks, sheaf_dataset *d,
 {
     marks->above = above;
     return take_all(marks, d, err);
+}
+
+static bool is_current(const struct sheaf__mark *m)
+{
+    const struct sheaf__mark now = look(NULL, m->dataset);
+    return now.count == m->count && now.seeds.seed == m->seeds.seed &&
+           now.seeds.seed2 == m->seeds.seed2;
+}
+
+void sheaf__draws_thaw(sheaf_dataset *d)
+{
+    const struct sheaf__stage_ops *ops = d->stage->ops;
+    const struct sheaf__marks *frozen = ops->frozen && d->error.status >= 0 ? ops->frozen(d) : NULL;
+    bool current = true;
+    for (size_t i = 0; frozen && i < frozen->count; i++)
+        current = current && is_current(&frozen->items[i]);
+    if (!current)
+        ops->thaw(d);
+    for (size_t i = 0; i < d->input_count && d->error.status >= 0; i++)
+        sheaf__draws_thaw(d->inputs[i]);
 }
 
 void sheaf__marks_redraw(struct sheaf__marks *marks)

@@ -26,6 +26,8 @@ static inline struct sheaf__draws *sheaf__draws_of(const sheaf_dataset *d)
 }
 /* Begins anew with other seeds, `count` draws later. */
 void sheaf__draws_set(struct sheaf__draws *draws, struct sheaf__seeds seeds, uint64_t count);
+/* After other seeds or counts were set: stages that keep what came of the ones before forget it. */
+void sheaf__draws_thaw(sheaf_dataset *d);
 /* Whether some stage of the tree takes seeds. */
 bool sheaf__draws_in(const sheaf_dataset *d);
 /* The seeds of the next iterator. */

@@ -159,6 +159,7 @@ static void take(sheaf_iterator *it)
     for (size_t i = 0; i < marks->count; i++)
         sheaf__draws_set(sheaf__draws_of(marks->items[i].dataset), p->draws[i].seeds,
                          p->draws[i].count);
+    sheaf__draws_thaw(it->dataset);
     sheaf__iterator_close(it);
     sheaf__iterator_open(it);
     sheaf__iterator_take_files(it, p);

@@ -64,8 +64,11 @@ struct sheaf__stage_ops {
     void (*state_start)(sheaf_dataset *d);
     void (*state_stop)(void *state); /* what the struct owns; also of one that was never started */
     bool draws;                      /* the state begins with struct sheaf__draws (data/draws.h) */
-
-    size_t iter_size; /* of the iterator, zeroed; starts with struct sheaf__iter */
+    /* Of a stage that does not run its input any more, because it keeps what came of it: the marks
+     * of when that began. NULL: it would run it. */
+    const struct sheaf__marks *(*frozen)(const sheaf_dataset *d);
+    void (*thaw)(sheaf_dataset *d); /* forgets what it keeps */
+    size_t iter_size;               /* of the iterator, zeroed; starts with struct sheaf__iter */
     /* Prepares an iterator whose inputs' iterators are made (unless `lazy`). */
     sheaf_status (*start)(struct sheaf__iter *it, sheaf_error *err);
     /* Appends 1 to `want` rows and returns SHEAF_OK; SHEAF_END when none are left, again and again;

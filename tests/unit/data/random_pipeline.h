@@ -176,7 +176,7 @@ static inline sheaf_dataset *common_stage(struct pipeline *p, sheaf_dataset *d)
 {
     const sheaf_map_options threads = {.parallel = (int)below(p, 3)};
     const int64_t a = below(p, 7), b = 1 + below(p, 3);
-    switch (below(p, 10)) {
+    switch (below(p, 11)) {
     case 0:
         p->ahead = p->ahead || threads.parallel > 0;
         say(p, "map", threads.parallel, p->faulty);
@@ -197,6 +197,8 @@ static inline sheaf_dataset *common_stage(struct pipeline *p, sheaf_dataset *d)
         say(p, "shard", b, b / 2);
         return sheaf_dataset_shard(d, b, b / 2);
     case 6:
+        say(p, "cache", 0, 0);
+        return sheaf_dataset_cache(d, NULL);
     case 7:
         p->ahead = true;
         say(p, "prefetch", a, 0);
