@@ -130,7 +130,7 @@ sheaf_status sheaf__update_local(sheaf_replica *r, sheaf_optimizer *o, int64_t s
         if (copy && !all[i].take)
             SHEAF__TRY(update_one(copy, &h, all[i].value, err));
     }
-    if (r->local == 0)
-        atomic_store(&o->iterations, step);
+    /* By every replica: each must see it before its own next update. */
+    atomic_store(&o->iterations, step);
     return SHEAF_OK;
 }

@@ -8,7 +8,7 @@
 #include "ops/tape.h"
 
 /* Applies summed gradients, except those that were taken, to the replica's own copies, as update
- * number `step`; the first local replica counts it. */
+ * number `step`, and counts it. */
 sheaf_status sheaf__update_local(sheaf_replica *r, sheaf_optimizer *o, int64_t step,
                                  const struct sheaf__gradient *all, size_t count, sheaf_error *err);
 /* The copy of a variable that this replica updates; NULL where another replica updates the only one. */

@@ -158,6 +158,54 @@ static void test_S183_rows_of_an_empty_part(void **state)
     sheaf_strategy_free(s);
 }
 
+struct two_updates {
+    sheaf_variable *x;
+    sheaf_optimizer *adam;
+};
+
+static sheaf_status update_twice(sheaf_replica *r, const sheaf_element *in, sheaf_element *out,
+                                 void *user)
+{
+    const struct two_updates *m = user;
+    sheaf_status status = SHEAF_OK;
+    (void)in;
+    (void)out;
+    for (int i = 0; i < 2 && status >= 0; i++) {
+        sheaf_tape *tape = sheaf_tape_start();
+        sheaf_tensor *loss =
+            sheaf_scale(sheaf_square(sheaf_value(m->x)), 1.0 / sheaf_replica_count(r), 0);
+        status = sheaf_optimizer_minimize(m->adam, tape, loss);
+    }
+    return status;
+}
+
+/* Adam's step counts updates: two in one step of the program are two, on whatever replica comes first */
+static void test_two_updates_in_a_step(void **state)
+{
+    (void)state;
+    enum { STEPS = 100 };
+    sheaf_error err = {0};
+    float end[2];
+    for (int k = 0; k < 2; k++) {
+        sheaf_strategy *s = k == 0 ? mirrored(4) : strategy("one");
+        struct two_updates m = {.adam = sheaf_adam(NULL)};
+        SHEAF_SCOPE(s)
+        {
+            m.x = sheaf_variable_new("x", sheaf_float(3), NULL);
+        }
+        for (int i = 0; i < STEPS; i++)
+            rig_ok(sheaf_run(s, update_twice, &m, NULL, NULL, &err), &err);
+        assert_int_equal(sheaf_optimizer_iterations(m.adam), 2 * STEPS);
+        end[k] = (float)sheaf_tensor_number(sheaf_value(m.x), 0);
+        for (int c = 0; c < sheaf_variable_copies(m.x); c++)
+            assert_floats(sheaf_value(sheaf_variable_copy(m.x, c)), end[k]);
+        sheaf_optimizer_free(m.adam);
+        sheaf_variable_free(m.x);
+        sheaf_strategy_free(s);
+    }
+    assert_true(end[0] == end[1]); /* a quarter four times over is exact */
+}
+
 /* Without any strategy */
 static void test_minimize_alone(void **state)
 {
@@ -185,6 +233,7 @@ int main(void)
         rig_test(test_adam_over_replicas),
         rig_test(test_R4_53_rows),
         rig_test(test_S183_rows_of_an_empty_part),
+        rig_test(test_two_updates_in_a_step),
         rig_test(test_minimize_alone),
     };
     return rig_run(tests);
