@@ -25,6 +25,7 @@ struct bound {
     sheaf_variable **variables; /* counted */
     size_t slot_count;
     sheaf_trackable **slots; /* of each variable in turn */
+    void *notes[SHEAF__MOST_REPLICAS];
 };
 
 /* Numbers. */
@@ -128,6 +129,8 @@ static void release(void *bound)
     struct bound *b = bound;
     for (size_t i = 0; i < b->count; i++)
         sheaf_variable_free(b->variables[i]);
+    for (int i = 0; i < SHEAF__MOST_REPLICAS; i++)
+        sheaf__free(b->notes[i]);
     sheaf_variable_free(b->iterations);
     sheaf__free(b->variables);
     sheaf__free(b->slots);
@@ -145,25 +148,43 @@ sheaf_variable *sheaf__bound_iterations(const sheaf_optimizer *o)
     return b ? b->iterations : NULL;
 }
 
-static bool has_variable(const struct bound *b, const sheaf_variable *v)
+size_t sheaf__bound_count(const sheaf_optimizer *o)
 {
-    for (size_t i = 0; i < b->count; i++)
-        if (b->variables[i] == v)
-            return true;
-    return false;
+    return ((const struct bound *)o->bound)->count;
+}
+
+sheaf_variable *sheaf__bound_variable(const sheaf_optimizer *o, size_t i)
+{
+    return ((const struct bound *)o->bound)->variables[i];
+}
+
+sheaf_status sheaf__bound_number(const sheaf_optimizer *o, const sheaf_variable *v, size_t *number,
+                                 sheaf_error *err)
+{
+    const struct bound *b = o->bound;
+    for (size_t k = 0; k < b->count; k++) {
+        const size_t i = (*number + k) % b->count;
+        if (b->variables[i] != v)
+            continue;
+        *number = i;
+        return SHEAF_OK;
+    }
+    return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                        "optimizer %s is built for %zu variables, '%s' is not among them; an "
+                        "optimizer serves one set of variables",
+                        o->name, b->count, v->name);
+}
+
+void **sheaf__bound_note(const sheaf_optimizer *o, int local)
+{
+    return &((struct bound *)o->bound)->notes[local];
 }
 
 static sheaf_status check_bound(const sheaf_optimizer *o, sheaf_variable *const *variables,
                                 size_t count, sheaf_error *err)
 {
-    const struct bound *b = o->bound;
-    for (size_t i = 0; i < count; i++)
-        if (!has_variable(b, variables[i]))
-            return sheaf__error(
-                err, SHEAF_ERR_INVALID_ARGUMENT,
-                "optimizer %s is built for %zu variables, '%s' is not among them; an "
-                "optimizer serves one set of variables",
-                o->name, b->count, sheaf_variable_name(variables[i]));
+    for (size_t i = 0, number = 0; i < count; i++, number++)
+        SHEAF__TRY(sheaf__bound_number(o, variables[i], &number, err));
     return SHEAF_OK;
 }
 

@@ -7,6 +7,7 @@
  * rate, then the slots of each variable in turn). */
 
 #include "distribute/strategy.h"
+#include "ops/tape.h"
 #include "optim/optimizer.h"
 
 /* Binds `o` to `variables`, which must be the ones it has if it is bound already. Not from two
@@ -14,6 +15,18 @@
 sheaf_status sheaf__bind(sheaf_optimizer *o, sheaf_variable *const *variables, size_t count,
                          sheaf_error *err);
 bool sheaf__is_bound(const sheaf_optimizer *o);
+/* Binds `o`, unless it is bound, to the variables of all replicas' gradients, here and on other workers.
+ * Every replica calls it. */
+sheaf_status sheaf__bind_together(sheaf_replica *r, sheaf_optimizer *o,
+                                  const struct sheaf__gradient *all, size_t count,
+                                  sheaf_error *err);
+/* The variables of a bound optimizer, and the number of `v` among them, looked for from `*number` on. */
+size_t sheaf__bound_count(const sheaf_optimizer *o);
+sheaf_variable *sheaf__bound_variable(const sheaf_optimizer *o, size_t i);
+sheaf_status sheaf__bound_number(const sheaf_optimizer *o, const sheaf_variable *v, size_t *number,
+                                 sheaf_error *err);
+/* Where local replica `local` keeps what it knows of a bound optimizer; freed with it, by sheaf__free(). */
+void **sheaf__bound_note(const sheaf_optimizer *o, int local);
 /* The variable that counts the steps, where one does (parameter servers); else NULL: o->iterations.
  */
 sheaf_variable *sheaf__bound_iterations(const sheaf_optimizer *o);

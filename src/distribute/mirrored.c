@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "distribute/aggregate.h"
 #include "distribute/combine.h"
+#include "distribute/made.h"
 #include "distribute/replica.h"
 #include "distribute/sync.h"
 #include "tensor/frame.h"
@@ -58,6 +59,9 @@ static sheaf_variable *copies_copy(sheaf_variable *v, int i)
 static void copies_destroy(sheaf_variable *v)
 {
     struct sheaf__copies *c = (struct sheaf__copies *)v;
+    if (c->made)
+        sheaf__made_remove(c->made, v);
+    sheaf__unref(c->made);
     sheaf__copies_free_slots(c);
     for (int i = 0; i < c->count; i++)
         sheaf_variable_free(c->of[i]);
@@ -305,6 +309,16 @@ static void make_copy(struct sheaf__copies *c, int i, const sheaf_variable_reque
     }
 }
 
+static sheaf_status enter(struct sheaf__copies *c, sheaf_strategy *s, sheaf_error *err)
+{
+    if (!s->made)
+        s->made = sheaf__made_new();
+    if (!s->made || !sheaf__made_add(s->made, &c->base))
+        return sheaf__no_memory(err, "a variable");
+    c->made = sheaf__ref(s->made);
+    return SHEAF_OK;
+}
+
 sheaf_variable *sheaf__mirrored_create(sheaf_strategy *s, sheaf_variable_request *request)
 {
     struct sheaf__copies *c = sheaf__calloc(1, sizeof(*c) + (size_t)s->local * sizeof(c->of[0]));
@@ -316,7 +330,8 @@ sheaf_variable *sheaf__mirrored_create(sheaf_strategy *s, sheaf_variable_request
     c->base.strategy = s;
     c->base.device = s->devices[0];
     c->base.trainable = !request->options.not_trainable && !on_read;
-    check_request(request, &c->base.latched);
+    if (enter(c, s, &c->base.latched) >= 0)
+        check_request(request, &c->base.latched);
     for (int i = 0; i < s->local && c->base.latched.status >= 0; i++) {
         make_copy(c, i, request);
         c->count = i + (c->of[i] != NULL);

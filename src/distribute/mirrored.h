@@ -10,9 +10,11 @@
 #include "ops/variable.h"
 
 struct sheaf__copies_slot;
+struct sheaf__made;
 
 struct sheaf__copies {
     sheaf_variable base;
+    struct sheaf__made *made;         /* counted; that knows it by its number */
     struct sheaf__copies_slot *slots; /* that were asked for */
     int count;
     sheaf_variable *of[]; /* plain ones, one on each replica's device */

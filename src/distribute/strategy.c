@@ -89,6 +89,7 @@ static void strategy_destroy(void *object)
     sheaf_strategy *s = object;
     sheaf__replicas_free(s->replicas);
     sheaf__sync_close(s->sync);
+    sheaf__unref(s->made);
     if (s->cls->stop)
         s->cls->stop(s);
     for (int i = 0; i < s->local && s->devices; i++)

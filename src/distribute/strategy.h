@@ -20,6 +20,8 @@ struct sheaf__replicas;
 
 struct sheaf__gradient;
 
+struct sheaf__made;
+
 struct sheaf__strategy_class {
     const char *name;    /* TensorFlow's class name */
     const char *aliases; /* other names, separated by blanks */
@@ -66,6 +68,7 @@ struct sheaf_strategy {
 
     struct sheaf__sync
         *sync; /* how replicas and workers reduce (sync.h); NULL: there is one replica */
+    struct sheaf__made *made;         /* the variables with copies (made.h); NULL: none yet */
     struct sheaf__save_group *group;  /* of what its variables save; NULL: this process alone */
     struct sheaf__replicas *replicas; /* threads, made at the first run */
     struct sheaf__mutex running;      /* held by the step that runs */

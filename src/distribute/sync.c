@@ -64,6 +64,7 @@ static void renew(struct sheaf__sync *sync)
     sheaf__channel_reset(sync->gradients);
     sheaf__channel_reset(sync->values);
     sync->spoiled = false;
+    sync->renewals++;
 }
 
 static bool in_step(const sheaf_strategy *s)

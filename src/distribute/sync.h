@@ -19,7 +19,8 @@ struct sheaf__sync {
     struct sheaf__channel *values; /* in steps, from every replica */
     struct sheaf__channel *cross;  /* once for the process: reduce, first values, save, join */
     struct sheaf__channel *input;  /* of processes */
-    bool spoiled; /* a call or step failed and said so: all starts anew at the next */
+    bool spoiled;      /* a call or step failed and said so: all starts anew at the next */
+    uint32_t renewals; /* times it did; what replicas had agreed on before holds no more */
 };
 
 /* Joins the team (blocking until all members are there) and opens the channels: s->sync. `options`

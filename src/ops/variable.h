@@ -48,7 +48,8 @@ struct sheaf_variable {
     struct sheaf_strategy *strategy; /**< that made it; NULL: none (R4.10) */
     const char *device;              /**< full name, lives as long as the variable */
     sheaf_error latched;             /**< error of its creation; status 0: none */
-    uint32_t order; /**< creation number in its context: gradient buckets follow it */
+    uint32_t order;                  /**< creation number in its context: gradients follow it */
+    uint32_t number;                 /**< among those of its strategy, the same on all workers */
 };
 
 /** The interface's calls, which check arguments and the latched error, count unscoped reads and

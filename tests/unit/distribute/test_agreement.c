@@ -143,9 +143,12 @@ static void test_R4_14_replica_leaves(void **state)
         act others;
         const char *name;
     } calls[] = {
-        {reduces, "all_reduce"}, {gathers, "all_gather"},
-        {merges, "merge_call"},  {assigns_v, "an assignment to variable 'v'"},
-        {minimizes, "minimize"}, {minimizes, "the sum of the gradients"},
+        {reduces, "all_reduce"},
+        {gathers, "all_gather"},
+        {merges, "merge_call"},
+        {assigns_v, "an assignment to variable 'v'"},
+        {minimizes, "the first update by 'SGD'"},
+        {minimizes, "the sum of the gradients of 'SGD'"},
     };
     sheaf_error err = {0};
     sheaf_strategy *s = strategy_over("mirrored", 3, &err);
@@ -177,7 +180,7 @@ static void test_R4_14_other_calls(void **state)
         {merges, reduces, "merge_call", "all_reduce"},
         {assigns_v, merges, "variable 'v'", "merge_call"},
         {assigns_v, assigns_w, "variable 'v'", "variable 'w'"},
-        {minimizes, reduces, "minimize", "all_reduce"},
+        {minimizes, reduces, "the first update by 'SGD'", "all_reduce"},
     };
     sheaf_error err = {0};
     sheaf_strategy *s = strategy_over("mirrored", 2, &err);
@@ -284,7 +287,8 @@ static const struct {
     {{reduce_step, two_steps}, {"all_reduce (sum) of 1 float32 \"()\" in step 3", "step"}},
     {{reduce_step, gather_step}, {"all_reduce (sum) of 1 float32 \"()\"", "calls all_gather"}},
     {{reduce_step, merge_step}, {"\"()\" of replicas", "\"()\" of processes"}},
-    {{minimize_step, reduce_step}, {"gradients", "calls all_reduce (sum) of 1 float32 \"()\""}},
+    {{minimize_step, reduce_step},
+     {"\"the variables of an optimizer\"", "calls all_reduce (sum) of 1 float32 \"()\""}},
     {{reduce_step, sum}, {"in step 3", "after step 2"}},
     {{sum, idle_step}, {"after step 2", "in step"}},
     {{save, reduce_step}, {"barrier \"the other workers' save\"", "in step 3"}},
