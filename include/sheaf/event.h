@@ -19,7 +19,7 @@ SHEAF_CHECKED sheaf_status sheaf_event_scalar(sheaf_event_writer *writer, const 
                                               int64_t step, double value, sheaf_error *err);
 /** Hands what was written to the operating system, so that TensorBoard sees it. */
 SHEAF_CHECKED sheaf_status sheaf_event_writer_flush(sheaf_event_writer *writer, sheaf_error *err);
-/** Flushes, closes and frees, also on failure. NULL is fine. */
+/** Flushes, closes and frees, also on failure. A file without any event is deleted. NULL is fine. */
 SHEAF_API sheaf_status sheaf_event_writer_close(sheaf_event_writer *writer, sheaf_error *err);
 
 SHEAF_END_DECLS

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "format/record.h"
@@ -32,7 +33,9 @@ enum { TENSOR_DTYPE = 1, TENSOR_SHAPE = 2, TENSOR_CONTENT = 4, DTYPE_FLOAT = 1 }
 enum { METADATA_PLUGIN = 1, PLUGIN_NAME = 1 };
 
 struct sheaf_event_writer {
+    char *path;
     sheaf_record_writer *records;
+    bool used; /* has an event besides the version */
     struct sheaf__buf event;
     struct sheaf__buf value;
     unsigned queued;
@@ -59,12 +62,12 @@ static sheaf_status open_file(sheaf_event_writer *w, const char *directory, int6
     sheaf_status status = SHEAF_ERR_ALREADY_EXISTS;
     /* A process in another container may have this host's name and our number. */
     for (int i = 0; i < ATTEMPTS && status == SHEAF_ERR_ALREADY_EXISTS; i++) {
-        char *path = file_path(directory, host, seconds);
-        if (!path)
+        sheaf__free(w->path);
+        w->path = file_path(directory, host, seconds);
+        if (!w->path)
             return sheaf__no_memory(err, "an event file");
-        status = sheaf__record_writer_open(path, SHEAF_COMPRESSION_NONE, SHEAF__FILE_NEW,
+        status = sheaf__record_writer_open(w->path, SHEAF_COMPRESSION_NONE, SHEAF__FILE_NEW,
                                            &w->records, err);
-        sheaf__free(path);
     }
     return status;
 }
@@ -89,13 +92,6 @@ static sheaf_status put_version(sheaf_event_writer *w, int64_t seconds, sheaf_er
     return sheaf__record_writer_flush(w->records, err);
 }
 
-static void free_writer(sheaf_event_writer *w)
-{
-    sheaf__buf_free(&w->event);
-    sheaf__buf_free(&w->value);
-    sheaf__free(w);
-}
-
 sheaf_status sheaf_event_writer_open(const char *directory, sheaf_event_writer **writer,
                                      sheaf_error *err)
 {
@@ -110,8 +106,7 @@ sheaf_status sheaf_event_writer_open(const char *directory, sheaf_event_writer *
     if (status >= 0)
         status = put_version(w, seconds, err);
     if (status < 0) {
-        (void)!sheaf_record_writer_close(w->records, false, NULL);
-        free_writer(w);
+        (void)!sheaf_event_writer_close(w, NULL);
         return status;
     }
     *writer = w;
@@ -161,6 +156,7 @@ sheaf_status sheaf_event_scalar(sheaf_event_writer *w, const char *tag, int64_t 
     sheaf__buf_varint(&w->event, 1 + sheaf__varint_size(w->value.size) + w->value.size);
     sheaf__wire_put_bytes(&w->event, SUMMARY_VALUE, w->value.data, w->value.size);
     SHEAF__TRY(put_event(w, err));
+    w->used = true;
     return ++w->queued < QUEUE ? SHEAF_OK : sheaf_event_writer_flush(w, err);
 }
 
@@ -177,6 +173,11 @@ sheaf_status sheaf_event_writer_close(sheaf_event_writer *w, sheaf_error *err)
     if (!w)
         return SHEAF_OK;
     sheaf_status status = sheaf_record_writer_close(w->records, false, err);
-    free_writer(w);
+    if (w->records && !w->used)
+        (void)sheaf__file_unlink(w->path, NULL);
+    sheaf__buf_free(&w->event);
+    sheaf__buf_free(&w->value);
+    sheaf__free(w->path);
+    sheaf__free(w);
     return status;
 }

@@ -205,6 +205,21 @@ static void flushed_events_are_seen(void **state)
     sheaf__free(path);
 }
 
+/* A program that fails before its first event leaves no file. */
+static void unused_files_are_deleted(void **state)
+{
+    (void)state;
+    sheaf_event_writer *w;
+    sheaf_error err = {0};
+    struct sheaf__strings names = {0};
+    const char *folder = rig_path("unused");
+    rig_ok(sheaf_event_writer_open(folder, &w, &err), &err);
+    sheaf__free(only_file(folder));
+    rig_ok(sheaf_event_writer_close(w, &err), &err);
+    rig_ok(sheaf__file_list(folder, &names, &err), &err);
+    assert_int_equal(names.count, 0);
+}
+
 static void bad_folders(void **state)
 {
     (void)state;
@@ -242,6 +257,7 @@ int main(void)
         rig_test(scalars_are_tensorflows),
         rig_test(t64_writers_never_share_a_file),
         rig_test(flushed_events_are_seen),
+        rig_test(unused_files_are_deleted),
         rig_test(bad_folders),
         rig_test(every_allocation_may_fail),
     };
