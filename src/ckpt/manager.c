@@ -81,6 +81,8 @@ static sheaf_status check_directory(sheaf_checkpoint_manager *m, sheaf_error *er
     sheaf_status status = sheaf__file_replace(path, "", 0, err);
     if (status >= 0)
         status = sheaf__file_unlink(path, err);
+    if (status < 0)
+        sheaf__error_prefix(err, "no checkpoint can be saved in the directory");
     sheaf__free(path);
     return status;
 }
@@ -245,11 +247,15 @@ static sheaf_status verify(const char *path, sheaf_error *err)
     return status;
 }
 
-static void warn_of_damage(const char *path, const sheaf_error *err)
+/* An older one will do; of the last one the error speaks. */
+static void leave_out(const struct sheaf__strings *paths, size_t i, const sheaf_error *err)
 {
     char text[512];
+    if (i + 1 == paths->count)
+        return;
     sheaf_error_format(err, text, sizeof(text));
-    sheaf__log(SHEAF_LOG_WARN, "checkpoint '%s' is not complete and left out: %s", path, text);
+    sheaf__log(SHEAF_LOG_WARN, "checkpoint '%s' is not complete and left out: %s", paths->items[i],
+               text);
 }
 
 /* One task alone: a restore changes nothing unless it can read everything, so it is the test. */
@@ -266,7 +272,7 @@ static sheaf_status restore_first(sheaf_checkpoint_manager *m, const struct shea
         damage = (sheaf_error){0};
         if (verify(paths->items[i], &damage) >= 0)
             return sheaf__error_copy(err, &fault); /* whole, but not of this program */
-        warn_of_damage(paths->items[i], &damage);
+        leave_out(paths, i, &damage);
     }
     return paths->count ? sheaf__error_copy(err, &damage) : SHEAF_OK;
 }
@@ -281,7 +287,7 @@ static sheaf_status choose_first(const struct sheaf__strings *paths, const char 
             *path = paths->items[i];
             return SHEAF_OK;
         }
-        warn_of_damage(paths->items[i], &damage);
+        leave_out(paths, i, &damage);
     }
     return paths->count ? sheaf__error_copy(err, &damage) : SHEAF_OK;
 }
