@@ -166,7 +166,8 @@ static sheaf_status serve(struct sheaf__ps_server *server, double idle, sheaf_er
         if (s.connected > 0)
             alone = sheaf__clock_deadline(idle);
         if (s.connected == 0 && s.finished == 0 && s.gone > 0 && s.never == 0)
-            return sheaf__error(err, SHEAF_ERR_UNAVAILABLE, "all %d workers were lost", s.gone);
+            return sheaf__error(err, SHEAF_ERR_UNAVAILABLE,
+                                "no worker is left: %d ended before their work was done", s.gone);
         if (s.connected == 0 && s.finished > 0)
             return SHEAF_OK;
         /* wakes often enough for the grace of a join to pass */
