@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/error.h"
 #include "base/mem.h"
-#include "data/slice.h"
+#include "data/join.h"
 #include "tensor/shape.h"
 #include "tensor/strings.h"
 
@@ -89,7 +89,7 @@ static sheaf_tensor *join_ragged(sheaf_tensor *const *parts, size_t count, sheaf
 {
     int64_t rows = 0;
     for (size_t i = 0; i < count; i++)
-        rows += sheaf__slice_rows(parts[i]);
+        rows += sheaf__rows_in(parts[i]);
     sheaf_tensor *values = join_inner(parts, count, SHEAF__RAGGED_VALUES, err);
     sheaf_tensor *splits =
         values ? sheaf__tensor_new(SHEAF_INT64, SHEAF_SHAPE(rows + 1), NULL, err) : NULL;
@@ -99,7 +99,7 @@ static sheaf_tensor *join_ragged(sheaf_tensor *const *parts, size_t count, sheaf
         *to++ = 0;
         for (size_t i = 0; i < count; i++) {
             const int64_t *from = parts[i]->parts[SHEAF__ROW_SPLITS]->data;
-            int64_t n = sheaf__slice_rows(parts[i]);
+            int64_t n = sheaf__rows_in(parts[i]);
             for (int64_t k = 1; k <= n; k++)
                 *to++ = base + from[k];
             base += from[n];

@@ -2,8 +2,8 @@
 #include "base/array.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "data/join.h"
 #include "data/rewrite.h"
-#include "data/slice.h"
 #include "data/spec.h"
 #include "data/stage.h"
 
@@ -121,7 +121,7 @@ static sheaf_status count_rows(const sheaf_element *e, int64_t *rows, sheaf_erro
 {
     *rows = 0;
     for (size_t i = 0; i < e->count; i++) {
-        int64_t n = sheaf__slice_rows(e->items[i].tensor);
+        int64_t n = sheaf__rows_in(e->items[i].tensor);
         if (n < 0)
             return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
                                 "component %zu (\"%.60s\") is a scalar: the elements must be "
@@ -206,7 +206,7 @@ static sheaf_tensor *component(const struct rebatch_iter *it, size_t i, sheaf_er
         if (!t)
             sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
                          "a batch has %zu components, the one before had more", p->batch->count);
-        parts[done] = t ? sheaf__slice(t, p->begin, p->end, err) : NULL;
+        parts[done] = t ? sheaf__tensor_slice(t, p->begin, p->end, err) : NULL;
         if (!parts[done])
             break;
         done++;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "data/split_batch.h"
 #include "base/error.h"
-#include "data/slice.h"
+#include "data/join.h"
 #include "data/spec.h"
 
 /* Parts of one size, the last ones smaller or empty; each component is cut by its own rows (R1.20).
@@ -73,7 +73,7 @@ static sheaf_element *cut(const struct split_batch_iter *it, int64_t parts, shea
     out->pattern = it->whole->pattern;
     for (size_t i = 0; i < it->whole->count; i++) {
         sheaf_tensor *whole = it->whole->items[i].tensor;
-        int64_t n = sheaf__slice_rows(whole), step = (n + parts - 1) / parts;
+        int64_t n = sheaf__rows_in(whole), step = (n + parts - 1) / parts;
         int64_t begin = it->part * step < n ? it->part * step : n;
         int64_t end = begin + step < n ? begin + step : n;
         sheaf_tensor *t = NULL;
@@ -83,7 +83,7 @@ static sheaf_element *cut(const struct split_batch_iter *it, int64_t parts, shea
                          "before they can be distributed",
                          i, it->whole->items[i].name);
         else
-            t = sheaf__slice(whole, begin, end, err);
+            t = sheaf__tensor_slice(whole, begin, end, err);
         sheaf_status status =
             t ? sheaf__element_add(out, it->whole->items[i].name, t, err) : err->status;
         sheaf__unref(t);
