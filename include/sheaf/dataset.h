@@ -136,7 +136,9 @@ SHEAF_API sheaf_dataset *sheaf_dataset_filter(sheaf_dataset *d, sheaf_filter_fn 
 /** Stacks `size` elements along a new first axis; the global batch of a distributed dataset (R9.15). */
 typedef struct sheaf_batch_options {
     bool drop_remainder;
-    int parallel; /**< as num_parallel_calls: the size counts as unknown to rebatching (R1.9) */
+    /** As num_parallel_calls: the size counts as unknown to rebatching (R1.9). A batch is views where that can be, else one
+     *  copy, which more threads do not make faster; parallelism belongs into the stages before it. */
+    int parallel;
     uint64_t reserved[4];
 } sheaf_batch_options;
 SHEAF_API sheaf_dataset *sheaf_dataset_batch(sheaf_dataset *d, int64_t size,

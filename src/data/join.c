@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "data/join.h"
 #include "base/error.h"
 #include "base/mem.h"
-#include "data/join.h"
 #include "tensor/shape.h"
 #include "tensor/strings.h"
 

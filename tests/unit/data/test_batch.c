@@ -265,6 +265,57 @@ static void test_unlike_shapes_are_named(void **state)
     json_decref(rows);
 }
 
+/* T37: strings of any length come out of a batch as they went in, however they were copied. */
+static void test_T37_strings_of_any_length(void **state)
+{
+    (void)state;
+    char *text = malloc(70000);
+    memset(text, 'x', 70000);
+    text[0] = text[69999] = '\0';
+    const sheaf_bytes strings[] = {
+        {"a", 1}, {text + 69700, 300}, {text, 70000}, {"\0b", 2}, {"", 0}};
+    const sheaf_shuffle_options same = {.seed = 1, .no_reshuffle = true};
+    for (int kind = 0; kind < 3; kind++) {
+        SHEAF_FRAME
+        {
+            sheaf_error err = {0};
+            sheaf_element *e;
+            sheaf_dataset *d = sheaf_dataset_from_slices(
+                sheaf_element_of(sheaf_tensor_new(SHEAF_STRING, SHEAF_SHAPE(5), strings)));
+            if (kind == 1)
+                d = sheaf_dataset_shuffle(d, 1, &same); /* copied row by row */
+            if (kind == 2)
+                d = sheaf_dataset_padded_batch(sheaf_dataset_batch(d, 1, NULL), 5, NULL);
+            else
+                d = sheaf_dataset_batch(d, 5, NULL);
+            sheaf_iterator *it = sheaf_dataset_iterate(d);
+            rig_ok(sheaf_iterator_next(it, &e, &err), &err);
+            sheaf_iterator_free(it);
+            sheaf_dataset_free(d);
+            for (int64_t i = 0; i < 5; i++) {
+                sheaf_bytes found = sheaf_tensor_bytes(sheaf_element_get(e, NULL), i);
+                assert_int_equal(found.size, strings[i].size);
+                assert_memory_equal(found.data, strings[i].data, found.size);
+            }
+        }
+    }
+    free(text);
+}
+
+/* R1.9: the same batches; only rebatching does not see their size. */
+static void test_parallel_changes_no_batch(void **state)
+{
+    (void)state;
+    const sheaf_batch_options two = {.parallel = 2}, automatic = {.parallel = SHEAF_AUTOTUNE},
+                              bad = {.parallel = -2};
+    assert_gives(sheaf_dataset_batch(sheaf_dataset_range(0, 5, 1), 2, &two),
+                 "[[0, 1], [2, 3], [4]]");
+    assert_gives(sheaf_dataset_batch(sheaf_dataset_range(0, 5, 1), 2, &automatic),
+                 "[[0, 1], [2, 3], [4]]");
+    assert_first_fails(sheaf_dataset_batch(sheaf_dataset_range(0, 5, 1), 2, &bad),
+                       SHEAF_ERR_INVALID_ARGUMENT, "parallel is -2");
+}
+
 /* A batch of slices is a view of them, and a batch of batches copies once. */
 static void test_slices_are_not_copied(void **state)
 {
@@ -350,6 +401,8 @@ int main(void)
         rig_test(test_padded_components),
         rig_test(test_padded_misfits_are_named),
         rig_test(test_unlike_shapes_are_named),
+        rig_test(test_T37_strings_of_any_length),
+        rig_test(test_parallel_changes_no_batch),
         rig_test(test_slices_are_not_copied),
         rig_test(test_unbatch_is_a_view),
         rig_test(test_large_rows),

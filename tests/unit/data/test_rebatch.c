@@ -401,6 +401,102 @@ static void test_sparse_and_ragged(void **state)
     sheaf_dataset_free(d);
 }
 
+/* Worker `worker`'s part of `d`, which is used up; sheaf__split_free(). */
+static struct sheaf__split_dataset split_of(sheaf_dataset *d, int workers, int worker, int replicas)
+{
+    const struct sheaf__split split = {workers, worker, replicas};
+    struct sheaf__split_dataset out;
+    sheaf_error err = {0};
+    rig_ok(sheaf__split_make(d, &split, &out, &err), &err);
+    sheaf_dataset_free(d);
+    rig_log_take();
+    return out;
+}
+
+/* T27: every element once, the replicas' sizes add up to the batch. */
+static void test_T27_parts_add_up(void **state)
+{
+    (void)state;
+    struct sheaf__split_dataset out = split_of(batches(10, 3), 1, 0, 2);
+    json_t *parts = elements(out.dataset), *part, *number;
+    size_t i, k;
+    int64_t next = 0;
+    assert_int_equal(json_array_size(parts), 2 * 4);
+    json_array_foreach(parts, i, part)
+    {
+        size_t step = json_array_size(json_array_get(parts, i & ~1u)) +
+                      json_array_size(json_array_get(parts, i | 1u));
+        assert_int_equal(step, i < 6 ? 3 : 1);
+        json_array_foreach(part, k, number) assert_int_equal(json_integer_value(number), next++);
+    }
+    assert_int_equal(next, 10);
+    json_decref(parts);
+    sheaf__split_free(&out);
+}
+
+static sheaf_status expect_twelve(const sheaf_element *in, sheaf_element *out, void *user)
+{
+    const sheaf_shape shape = sheaf_tensor_shape(sheaf_element_get(in, NULL));
+    int *calls = user;
+    ++*calls;
+    if (shape.rank != 1 || shape.dims[0] != 12)
+        return SHEAF_ERR_INTERNAL;
+    return sheaf_element_put(out, "", sheaf_element_get(in, NULL));
+}
+
+/* T27: a map behind a batch that drops its remainder sees whole global batches, in its type, too; the
+ * replicas get a quarter each. */
+static void test_T27_shape_seen_by_a_map(void **state)
+{
+    (void)state;
+    int calls = 0;
+    const sheaf_batch_options drop = {.drop_remainder = true};
+    sheaf_dataset *d = sheaf_dataset_batch(sheaf_dataset_range(0, 30, 1), 12, &drop);
+    const sheaf_map_options o = {.spec = sheaf_dataset_element_spec(d)};
+    assert_int_equal(sheaf_element_spec_at(o.spec, 0).shape.dims[0], 12);
+    struct sheaf__split_dataset out =
+        split_of(sheaf_dataset_map(d, expect_twelve, &calls, &o), 1, 0, 4);
+    assert_int_equal(out.batch_size, 12);
+    assert_elements(out.dataset, "[[0, 1, 2], [3, 4, 5], [6, 7, 8], [9, 10, 11], [12, 13, 14], "
+                                 "[15, 16, 17], [18, 19, 20], [21, 22, 23]]");
+    assert_int_equal(calls, 2);
+    sheaf__split_free(&out);
+}
+
+/* T28: nothing is dropped, and the shards add up to the input. */
+static void test_T28_shards_add_up(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t elements, shards, sizes[8];
+    } cases[] = {{50000, 8, {6250, 6250, 6250, 6250, 6250, 6250, 6250, 6250}},
+                 {10, 3, {4, 3, 3}},
+                 {2, 3, {1, 1, 0}}};
+    for (size_t c = 0; c < 3; c++) {
+        int64_t sum = 0;
+        for (int64_t w = 0; w < cases[c].shards; w++) {
+            sheaf_dataset *d = sheaf_dataset_range(0, cases[c].elements, 1);
+            d = sheaf_dataset_shard(d, cases[c].shards, w);
+            assert_int_equal(sheaf_dataset_cardinality(d), cases[c].sizes[w]);
+            d = sheaf_dataset_batch(d, 1000, NULL);
+            json_t *list = elements(d), *batch;
+            size_t i, k;
+            int64_t count = 0;
+            json_t *number;
+            json_array_foreach(list, i, batch) json_array_foreach(batch, k, number)
+            {
+                assert_int_equal(json_integer_value(number) % cases[c].shards, w);
+                count++;
+            }
+            assert_int_equal(count, cases[c].sizes[w]);
+            sum += count;
+            json_decref(list);
+            sheaf_dataset_free(d);
+        }
+        assert_int_equal(sum, cases[c].elements);
+    }
+}
+
 /* R1.17. */
 static void test_unlike_rows(void **state)
 {
@@ -431,6 +527,9 @@ int main(void)
         rig_test(test_refused),
         rig_test(test_parts_are_views),
         rig_test(test_sparse_and_ragged),
+        rig_test(test_T27_parts_add_up),
+        rig_test(test_T27_shape_seen_by_a_map),
+        rig_test(test_T28_shards_add_up),
         rig_test(test_unlike_rows),
     };
     return rig_run(tests);
