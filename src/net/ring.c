@@ -75,15 +75,19 @@ static void copy_in(struct ring_stream *r, const void *data, size_t size)
     r->tail += size;
 }
 
+static void poke(struct shared *ring)
+{
+    atomic_fetch_add(&ring->word, 1);
+    sheaf__segment_wake(&ring->word);
+}
+
 static void wake_reader(struct ring_stream *r)
 {
     uint32_t how = atomic_exchange(&r->out->reader_asleep, AWAKE);
     if (how == BY_BELL)
         r->bell.ring(r->bell.user);
-    if (how == BY_WORD) {
-        atomic_fetch_add(&r->out->word, 1);
-        sheaf__segment_wake(&r->out->word);
-    }
+    if (how == BY_WORD)
+        poke(r->out);
 }
 
 /* The store and the look at the flag are in one order with the reader's flag and its look at the
@@ -138,6 +142,17 @@ static bool want_room_ring(struct sheaf__stream *s)
 
 /* ---- reading ---- */
 
+/* The writer at the other end is the one who reads there, too: a thread that sleeps on the word waits
+ * for the answer to what it has not written yet. */
+static void wake_writer(struct ring_stream *r)
+{
+    uint32_t by_word = BY_WORD;
+    if (atomic_compare_exchange_strong(&r->out->reader_asleep, &by_word, AWAKE))
+        poke(r->out);
+    else
+        r->bell.ring(r->bell.user);
+}
+
 static void publish_head(struct ring_stream *r)
 {
     if (r->told_head == r->head)
@@ -150,7 +165,7 @@ static void publish_head(struct ring_stream *r)
      * it brings. */
     uint64_t tail = atomic_load_explicit(&r->in->tail, memory_order_relaxed);
     if (tail - r->head <= RING_SIZE / 2 && atomic_exchange(&r->in->writer_waits, 0))
-        r->bell.ring(r->bell.user);
+        wake_writer(r);
 }
 
 /* Bytes that are there; looks at the writer's index when it knows of less than `least`. */
