@@ -141,22 +141,6 @@ static sheaf_status check_crc(sheaf_bundle *b, const struct sheaf__bundle_item *
                                "checksum mismatch: stored %08x, found %08x", stored, found);
 }
 
-/* Reverses the bytes of every number: elements of complex dtypes are two. */
-static void swap_bytes(sheaf_dtype dtype, void *data, size_t size)
-{
-    size_t width = sheaf_dtype_size(dtype);
-    if (dtype == SHEAF_COMPLEX64 || dtype == SHEAF_COMPLEX128)
-        width /= 2;
-    uint8_t *bytes = data;
-    for (size_t at = 0; width > 1 && at < size; at += width) {
-        for (size_t i = 0; i < width / 2; i++) {
-            uint8_t kept = bytes[at + i];
-            bytes[at + i] = bytes[at + width - 1 - i];
-            bytes[at + width - 1 - i] = kept;
-        }
-    }
-}
-
 sheaf_status sheaf__bundle_stream(sheaf_bundle *b, const struct sheaf__bundle_item *item,
                                   const struct sheaf__bundle_sink *sink, sheaf_error *err)
 {
@@ -171,7 +155,7 @@ sheaf_status sheaf__bundle_stream(sheaf_bundle *b, const struct sheaf__bundle_it
         SHEAF__TRY(read_exactly(b, item, at, to, size, err));
         crc = sheaf__crc32c_extend(crc, to, size);
         if (b->index.big_endian)
-            swap_bytes((sheaf_dtype)item->dtype, to, size);
+            sheaf__dtype_swap((sheaf_dtype)item->dtype, to, size);
         if (!sink->direct && sink->take)
             sink->take(sink->user, to, (int64_t)(at / width), (int64_t)(size / width));
         at += size;

@@ -10,20 +10,16 @@
 /* A string from this size on is viewed rather than copied. */
 #define VIEW_BYTES 4096
 
-/* Bytes that change places in numbers of the other order; 0: no such numbers. */
-static size_t unit_of(sheaf_dtype dtype)
+static bool is_number(sheaf_dtype dtype)
 {
-    if (dtype == SHEAF_COMPLEX64 || dtype == SHEAF_COMPLEX128)
-        return sheaf_dtype_size(dtype) / 2;
-    bool known =
-        dtype == SHEAF_BOOL || sheaf__dtype_is_float(dtype) || sheaf__dtype_is_integer(dtype);
-    return known ? sheaf_dtype_size(dtype) : 0;
+    return dtype == SHEAF_BOOL || dtype == SHEAF_COMPLEX64 || dtype == SHEAF_COMPLEX128 ||
+           sheaf__dtype_is_float(dtype) || sheaf__dtype_is_integer(dtype);
 }
 
 sheaf_status sheaf__decode_raw_check(sheaf_dtype dtype, const sheaf_decode_raw_options *options,
                                      sheaf_error *err)
 {
-    if (unit_of(dtype) == 0)
+    if (!is_number(dtype))
         return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
                             "raw bytes cannot be decoded as %s, expected a number or bool",
                             sheaf_dtype_name(dtype));
@@ -64,19 +60,6 @@ static sheaf_status length_of(const sheaf_bytes *strings, int64_t count, sheaf_d
     return SHEAF_OK;
 }
 
-static void swap(void *data, size_t unit, size_t bytes)
-{
-    if (unit == 2)
-        for (uint16_t *v = data, *end = v + bytes / 2; v < end; v++)
-            *v = __builtin_bswap16(*v);
-    else if (unit == 4)
-        for (uint32_t *v = data, *end = v + bytes / 4; v < end; v++)
-            *v = __builtin_bswap32(*v);
-    else if (unit == 8)
-        for (uint64_t *v = data, *end = v + bytes / 8; v < end; v++)
-            *v = __builtin_bswap64(*v);
-}
-
 static void copy(sheaf_tensor *t, const sheaf_bytes *strings, int64_t count, size_t length)
 {
     char *to = t->data;
@@ -115,7 +98,7 @@ sheaf_tensor *sheaf__decode_raw(const sheaf_tensor *from, sheaf_dtype dtype,
     }
     const sheaf_bytes *strings = sheaf__tensor_host(from, err);
     int64_t count = sheaf_shape_elements(from->shape);
-    size_t length, item = sheaf_dtype_size(dtype), unit = unit_of(dtype);
+    size_t length, item = sheaf_dtype_size(dtype), unit = sheaf__dtype_unit(dtype);
     if (!strings || length_of(strings, count, dtype, options, &length, err) < 0)
         return NULL;
     sheaf_shape shape = from->shape;
@@ -129,7 +112,7 @@ sheaf_tensor *sheaf__decode_raw(const sheaf_tensor *from, sheaf_dtype dtype,
         return NULL;
     copy(t, strings, count, length);
     if (swaps)
-        swap(t->data, unit, (size_t)count * length);
+        sheaf__dtype_swap(dtype, t->data, (size_t)count * length);
     if (dtype == SHEAF_BOOL)
         for (bool *v = t->data, *end = v + (size_t)count * length; v < end; v++)
             *v = *(const uint8_t *)v != 0;

@@ -65,6 +65,26 @@ sheaf_dtype sheaf_dtype_named(const char *name)
     return SHEAF_INVALID_DTYPE;
 }
 
+size_t sheaf__dtype_unit(sheaf_dtype dtype)
+{
+    bool pair = dtype == SHEAF_COMPLEX64 || dtype == SHEAF_COMPLEX128;
+    return sheaf_dtype_size(dtype) / (pair ? 2 : 1);
+}
+
+void sheaf__dtype_swap(sheaf_dtype dtype, void *elements, size_t size)
+{
+    const size_t unit = sheaf__dtype_unit(dtype);
+    if (unit == 2)
+        for (uint16_t *v = elements, *end = v + size / 2; v < end; v++)
+            *v = __builtin_bswap16(*v);
+    else if (unit == 4)
+        for (uint32_t *v = elements, *end = v + size / 4; v < end; v++)
+            *v = __builtin_bswap32(*v);
+    else if (unit == 8)
+        for (uint64_t *v = elements, *end = v + size / 8; v < end; v++)
+            *v = __builtin_bswap64(*v);
+}
+
 bool sheaf__dtype_is_float(sheaf_dtype dtype)
 {
     return dtype == SHEAF_FLOAT32 || dtype == SHEAF_FLOAT64 || dtype == SHEAF_BFLOAT16 ||

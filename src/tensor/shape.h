@@ -32,6 +32,10 @@ bool sheaf__shape_broadcast(sheaf_shape a, sheaf_shape b, sheaf_shape *out);
 sheaf_shape sheaf__shape_prepend(sheaf_shape shape, int64_t size);
 sheaf_shape sheaf__shape_inner(sheaf_shape shape);
 
+/** Bytes of a number of an element, whose order is the machine's: complex elements are two. */
+size_t sheaf__dtype_unit(sheaf_dtype dtype);
+/** Reverses the bytes of every number in `size` bytes of elements. */
+void sheaf__dtype_swap(sheaf_dtype dtype, void *elements, size_t size);
 bool sheaf__dtype_is_float(sheaf_dtype dtype); /**< float16, bfloat16, float32, float64 */
 bool sheaf__dtype_is_integer(
     sheaf_dtype dtype); /**< the signed and unsigned ones of 8 to 64 bits */
