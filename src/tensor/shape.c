@@ -21,19 +21,15 @@ int64_t sheaf_shape_elements(sheaf_shape shape)
     if (shape.rank < 0 || shape.rank > SHEAF_MAX_RANK)
         return -1;
     int64_t elements = 1;
-    bool too_many = false;
+    bool too_many = false, none = false;
     for (int i = 0; i < shape.rank; i++) {
         if (shape.dims[i] < 0)
             return -1;
-        /* A size of 0 makes any product 0, however large the others are. */
-        if (shape.dims[i] == 0)
-            elements = 0;
-        else
-            too_many |= __builtin_mul_overflow(elements, shape.dims[i], &elements);
-        if (elements == 0)
-            too_many = false;
+        none |= shape.dims[i] == 0;
+        too_many |= __builtin_mul_overflow(elements, shape.dims[i], &elements);
     }
-    return too_many ? -1 : elements;
+    /* A size of 0 makes any product 0, however large the others are. */
+    return none ? 0 : too_many ? -1 : elements;
 }
 
 bool sheaf_shape_equal(sheaf_shape a, sheaf_shape b)

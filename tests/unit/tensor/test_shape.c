@@ -50,6 +50,9 @@ static void test_elements(void **state)
     assert_int_equal(sheaf_shape_elements((sheaf_shape){.rank = SHEAF_UNKNOWN_RANK}), -1);
     assert_int_equal(sheaf_shape_elements(SHEAF_SHAPE(INT64_MAX, 2)), -1);
     assert_int_equal(sheaf_shape_elements(SHEAF_SHAPE(INT64_MAX, 4, 0)), 0);
+    assert_int_equal(sheaf_shape_elements(SHEAF_SHAPE(1ll << 32, 1ll << 32)),
+                     -1); /* 0 in 64 bits */
+    assert_int_equal(sheaf_shape_elements(SHEAF_SHAPE(1ll << 32, 1ll << 32, 7)), -1);
     assert_int_equal(sheaf_shape_elements(SHEAF_SHAPE(INT64_MAX, 3, INT64_MAX, 5)), -1);
     assert_int_equal(sheaf_shape_of(9, (const int64_t[9]){0}).rank, SHEAF_UNKNOWN_RANK);
     assert_int_equal(sheaf_shape_of(-5, NULL).rank, SHEAF_UNKNOWN_RANK);
