@@ -40,6 +40,15 @@ SHEAF_API sheaf_dataset *sheaf_dataset_range(int64_t start, int64_t limit, int64
 SHEAF_API sheaf_dataset *sheaf_dataset_from_tensors(sheaf_element *e);
 /** One element per row of `e`'s tensors, which have the same first axis (R9.24). */
 SHEAF_API sheaf_dataset *sheaf_dataset_from_slices(sheaf_element *e);
+/** One element per row of an array of the program's, which is not copied: `data` and `release` are as sheaf_tensor_wrap()
+ *  has them. */
+SHEAF_API sheaf_dataset *sheaf_dataset_from_array(sheaf_dtype dtype, sheaf_shape shape,
+                                                  const void *data,
+                                                  void (*release)(void *data, void *user),
+                                                  void *user);
+/** One element per row of the array in a `.npy` file, as sheaf_npy_load() has it; a column-major one is copied. Rows of
+ *  several arrays together: sheaf_dataset_from_slices() of an element of them. */
+SHEAF_API sheaf_dataset *sheaf_dataset_from_npy(const char *path);
 /** Records of one TFRecord file, or of several one after the other; string scalars. */
 SHEAF_API sheaf_dataset *sheaf_tfrecord(const char *path);
 SHEAF_API sheaf_dataset *sheaf_tfrecord_files(const char *const *paths, size_t count);

@@ -19,6 +19,7 @@
 #include <sheaf/frame.h>
 #include <sheaf/input.h>
 #include <sheaf/metric.h>
+#include <sheaf/npy.h>
 #include <sheaf/ops.h>
 #include <sheaf/optimizer.h>
 #include <sheaf/print.h>

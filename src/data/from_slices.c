@@ -142,6 +142,28 @@ sheaf_dataset *sheaf_dataset_from_slices(sheaf_element *e)
     return sheaf__dataset_new(SHEAF__STAGE_FROM_SLICES, p, NULL, 0);
 }
 
+/* The rows of one nameless tensor. */
+static sheaf_status prepare_tensor(struct from_slices *p, sheaf_tensor *t, sheaf_error *err)
+{
+    sheaf_element *e = sheaf__element_new(err);
+    sheaf_status status = e ? sheaf__element_add(e, sheaf__name(""), t, err) : err->status;
+    if (status >= 0)
+        status = sheaf__sliceable(e, &p->slices, &p->rows, err);
+    sheaf__unref(e);
+    return status;
+}
+
+sheaf_dataset *sheaf__from_tensor(enum sheaf__stage_id id, sheaf_tensor *t, const sheaf_error *err)
+{
+    struct from_slices *p = sheaf__params_new(sizeof(*p), id);
+    if (p && t)
+        prepare_tensor(p, t, &p->error);
+    else if (p)
+        p->error = *err;
+    sheaf__unref(t);
+    return sheaf__dataset_new(id, p, NULL, 0);
+}
+
 static sheaf_status prepare_strings(struct from_slices *p, const char *const *strings, size_t count,
                                     sheaf_error *err)
 {
@@ -155,12 +177,8 @@ static sheaf_status prepare_strings(struct from_slices *p, const char *const *st
         views[i] = (sheaf_bytes){strings[i], __builtin_strlen(strings[i])};
     sheaf_tensor *t = sheaf__string_copy(SHEAF_SHAPE((int64_t)count), views, err);
     sheaf__free(views);
-    sheaf_element *e = t ? sheaf__element_new(err) : NULL;
-    sheaf_status status = e ? sheaf__element_add(e, sheaf__name(""), t, err) : err->status;
-    if (status >= 0)
-        status = sheaf__sliceable(e, &p->slices, &p->rows, err);
+    sheaf_status status = t ? prepare_tensor(p, t, err) : err->status;
     sheaf__unref(t);
-    sheaf__unref(e);
     return status;
 }
 

@@ -22,6 +22,8 @@ enum sheaf__trait {
     X(RANGE, range, "range", SHEAF__SOURCE)                                            \
     X(FROM_TENSORS, from_tensors, "from_tensors", SHEAF__SOURCE)                       \
     X(FROM_SLICES, from_slices, "from_slices", SHEAF__SOURCE)                          \
+    X(FROM_ARRAY, from_slices, "from_array", SHEAF__SOURCE)                            \
+    X(FROM_NPY, from_slices, "from_npy", SHEAF__SOURCE)                                \
     X(FROM_GENERATOR, from_generator, "from_generator", SHEAF__SOURCE)                 \
     X(LIST_FILES, from_slices, "list_files", SHEAF__SOURCE)                            \
     X(TFRECORD, records, "tfrecord", SHEAF__READER)                                    \

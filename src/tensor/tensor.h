@@ -56,6 +56,10 @@ sheaf_tensor *sheaf__tensor_new(sheaf_dtype dtype, sheaf_shape shape, struct she
  * do not fit. */
 sheaf_tensor *sheaf__tensor_over(sheaf_dtype dtype, sheaf_shape shape, struct sheaf__buffer *buffer,
                                  size_t offset, sheaf_error *err);
+/** As sheaf_tensor_wrap(). */
+sheaf_tensor *sheaf__tensor_wrap(sheaf_dtype dtype, sheaf_shape shape, const void *data,
+                                 void (*release)(void *data, void *user), void *user,
+                                 sheaf_error *err);
 /** A view of a dense tensor's memory: `shape`, `strides` in elements (NULL: row-major, wants a
  * contiguous `t`), first element `offset` elements behind t's. The caller vouches for the bounds.
  * Same dtype; not plain. */

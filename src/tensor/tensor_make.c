@@ -20,8 +20,9 @@ sheaf_tensor *sheaf_tensor_new(sheaf_dtype dtype, sheaf_shape shape, const void 
     return sheaf__tensor_give(t, &err);
 }
 
-static sheaf_tensor *wrap(sheaf_dtype dtype, sheaf_shape shape, const void *data,
-                          void (*release)(void *data, void *user), void *user, sheaf_error *err)
+sheaf_tensor *sheaf__tensor_wrap(sheaf_dtype dtype, sheaf_shape shape, const void *data,
+                                 void (*release)(void *data, void *user), void *user,
+                                 sheaf_error *err)
 {
     int64_t elements;
     size_t bytes;
@@ -47,7 +48,7 @@ sheaf_tensor *sheaf_tensor_wrap(sheaf_dtype dtype, sheaf_shape shape, const void
                                 void (*release)(void *data, void *user), void *user)
 {
     sheaf_error err;
-    return sheaf__tensor_give(wrap(dtype, shape, data, release, user, &err), &err);
+    return sheaf__tensor_give(sheaf__tensor_wrap(dtype, shape, data, release, user, &err), &err);
 }
 
 sheaf_tensor *sheaf_float(float value)

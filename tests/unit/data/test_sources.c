@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "help.h"
 
-/* Sources that read files of other kinds than TFRecord: text lines, records of one size. */
+#include <sheaf/npy.h>
+
+/* Sources: text lines, records of one size, arrays in memory and in NumPy's files. */
 
 /* ---- text lines (R9.34) ---- */
 
@@ -136,6 +138,102 @@ static void test_fixed_records_of_several_files(void **state)
     sheaf_dataset_free(d);
 }
 
+/* ---- arrays ---- */
+
+static void count_release(void *data, void *user)
+{
+    (void)data;
+    ++*(int *)user;
+}
+
+/* R9.24: the rows are where the program has them, and it hears when nobody reads them any more. */
+static void test_S216_from_array(void **state)
+{
+    (void)state;
+    static const float array[4][3] = {{0, 1, 2}, {3, 4, 5}, {6, 7, 8}, {9, 10, 11}};
+    int released = 0;
+    sheaf_dataset *d =
+        sheaf_dataset_from_array(SHEAF_FLOAT32, SHEAF_SHAPE(4, 3), array, count_release, &released);
+    assert_int_equal(sheaf_dataset_cardinality(d), 4);
+    assert_elements(d, "[[0, 1, 2], [3, 4, 5], [6, 7, 8], [9, 10, 11]]");
+    sheaf_dataset *batches = sheaf_dataset_batch(sheaf_dataset_ref(d), 2, NULL);
+    sheaf_iterator *rows = sheaf_dataset_iterate(d), *pairs = sheaf_dataset_iterate(batches);
+    sheaf_element *kept = NULL;
+    SHEAF_FRAME
+    {
+        sheaf_error err = {0};
+        sheaf_element *e;
+        for (int i = 0; i < 2; i++) {
+            rig_ok(sheaf_iterator_next(rows, &e, &err), &err);
+            assert_ptr_equal(sheaf_tensor_data(sheaf_element_at(e, 0)), array[i]);
+            rig_ok(sheaf_iterator_next(pairs, &e, &err), &err);
+            assert_ptr_equal(sheaf_tensor_data(sheaf_element_at(e, 0)), array[2 * i]);
+        }
+        kept = sheaf_element_keep(e);
+    }
+    sheaf_iterator_free(rows);
+    sheaf_iterator_free(pairs);
+    sheaf_dataset_free(batches);
+    sheaf_dataset_free(d);
+    assert_int_equal(released, 0);
+    sheaf_element_free(kept);
+    assert_int_equal(released, 1);
+    /* What cannot be is given back at once. */
+    assert_first_fails(sheaf_dataset_from_array(SHEAF_FLOAT32, SHEAF_SHAPE(4, -1), array,
+                                                count_release, &released),
+                       SHEAF_ERR_INVALID_ARGUMENT, "stage 1 (from_array): ");
+    assert_first_fails(sheaf_dataset_from_array(SHEAF_FLOAT32, SHEAF_SCALAR, array, NULL, NULL),
+                       SHEAF_ERR_INVALID_ARGUMENT, "is a scalar: it has no rows");
+    assert_int_equal(released, 2);
+}
+
+/* As numpy.load() and from_tensor_slices(). */
+static void test_from_npy(void **state)
+{
+    (void)state;
+    assert_gives(sheaf_dataset_from_npy(rig_golden("npy/fortran.npy")),
+                 "[[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]");
+    assert_gives(sheaf_dataset_from_npy(rig_golden("npy/big-endian.npy")), "[1.5, -2.0, 3.0]");
+    assert_gives(sheaf_dataset_from_npy(rig_golden("npy/strings.npy")), "[\"a\", \"bcd\"]");
+    assert_gives(sheaf_dataset_from_npy(rig_golden("npy/empty.npy")), "[]");
+    sheaf_dataset *d = sheaf_dataset_from_npy(rig_golden("npy/v-int16.npy"));
+    assert_int_equal(sheaf_dataset_cardinality(d), 2);
+    assert_int_equal(sheaf_element_spec_at(sheaf_dataset_element_spec(d), 0).dtype, SHEAF_INT16);
+    sheaf_dataset_free(d);
+    assert_first_fails(sheaf_dataset_from_npy(rig_golden("npy/scalar.npy")),
+                       SHEAF_ERR_INVALID_ARGUMENT, "stage 1 (from_npy): component 0");
+    assert_first_fails(sheaf_dataset_from_npy(rig_golden("npy/bad-cut-data.npy")),
+                       SHEAF_ERR_DATA_LOSS, "stage 1 (from_npy): the file has 7 bytes");
+    assert_first_fails(sheaf_dataset_from_npy(rig_path("none.npy")), SHEAF_ERR_NOT_FOUND,
+                       "stage 1 (from_npy): ");
+}
+
+/* Features and labels of two files: views of both, no byte copied. */
+static void test_rows_of_two_npy_files(void **state)
+{
+    (void)state;
+    sheaf_dataset *d = NULL;
+    const void *first = NULL;
+    sheaf_error err = {0};
+    SHEAF_FRAME
+    {
+        sheaf_tensor *x = sheaf_npy_load(rig_golden("npy/v-float32.npy"));
+        sheaf_tensor *y = sheaf_tensor_rows(sheaf_npy_load(rig_golden("npy/big-endian.npy")), 0, 2);
+        first = sheaf_tensor_data(x);
+        d = sheaf_dataset_from_slices(sheaf_element_tuple(x, y, NULL));
+    }
+    sheaf_iterator *it = sheaf_dataset_iterate(d);
+    SHEAF_FRAME
+    {
+        sheaf_element *e;
+        rig_ok(sheaf_iterator_next(it, &e, &err), &err);
+        assert_ptr_equal(sheaf_tensor_data(sheaf_element_at(e, 0)), first);
+        assert_true(sheaf_tensor_number(sheaf_element_at(e, 1), 0) == 1.5);
+    }
+    sheaf_iterator_free(it);
+    sheaf_dataset_free(d);
+}
+
 /* ---- what holds for both ---- */
 
 /* T32: empty files among others, and alone. */
@@ -178,6 +276,9 @@ int main(void)
         rig_test(test_several_text_files_golden),
         rig_test(test_fixed_records_golden),
         rig_test(test_fixed_records_of_several_files),
+        rig_test(test_S216_from_array),
+        rig_test(test_from_npy),
+        rig_test(test_rows_of_two_npy_files),
         rig_test(test_empty_files),
         rig_test(test_misuse),
     };
