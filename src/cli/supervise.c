@@ -15,10 +15,12 @@
  *   - a ps when every chief, worker and evaluator has ended;
  *   - every other task when all chiefs and workers have ended and one of them failed, since no last
  *     checkpoint will come;
+ *   - every other task when a ps has failed, without which nobody can go on: those that have not
+ *     found out wait for it;
  * each after a grace in which it may end by itself, by SIGTERM and, after a second grace, SIGKILL.
  * After a failure there is nothing to finish, and the first grace is short. */
 
-enum { GRACE_AFTER_FAILURE_MS = 1000 };
+enum { GRACE_AFTER_FAILURE_MS = 1000, GRACE_WITHOUT_PS_MS = 3000 };
 
 struct watch {
     struct sheaf__launch *launch;
@@ -67,8 +69,11 @@ static void signal_at_once(const struct sheaf__launch *l, int signal)
 
 static void report_end(const struct watch *w, const struct sheaf__launched *t)
 {
-    const char *next =
-        count_running(w->launch) ? "; the others go on or end, as their strategy decides" : "";
+    const char *next = t->role == SHEAF__ROLE_PS
+                           ? "; the others cannot go on"
+                           : "; the others go on or end, as their strategy decides";
+    if (!count_running(w->launch))
+        next = "";
     if (t->stopped)
         return;
     if (WIFSIGNALED(t->wait_status)) {
@@ -81,8 +86,27 @@ static void report_end(const struct watch *w, const struct sheaf__launched *t)
     }
 }
 
+static void grant(const struct watch *w, struct sheaf__launched *t, int64_t most)
+{
+    if (!t->ended && !t->term_at)
+        t->term_at = w->now + (w->grace < most ? w->grace : most);
+}
+
+static void end_without_ps(const struct watch *w)
+{
+    const struct sheaf__launch *l = w->launch;
+    bool lost = false;
+    for (int i = 0; i < l->count; i++) {
+        const struct sheaf__launched *t = &l->tasks[i];
+        lost =
+            lost || (t->role == SHEAF__ROLE_PS && t->ended && !t->stopped && sheaf__task_code(t));
+    }
+    for (int i = 0; lost && i < l->count; i++)
+        grant(w, &l->tasks[i], GRACE_WITHOUT_PS_MS);
+}
+
 /* Gives those that have nothing left to do their grace. */
-static void plan_ends(struct watch *w)
+static void plan_ends(const struct watch *w)
 {
     const struct sheaf__launch *l = w->launch;
     int trainers = 0, evaluators_running = 0;
@@ -98,9 +122,8 @@ static void plan_ends(struct watch *w)
     const int64_t most = failed ? GRACE_AFTER_FAILURE_MS : INT64_MAX;
     for (int i = 0; i < l->count && trainers; i++) {
         struct sheaf__launched *t = &l->tasks[i];
-        bool idle = failed || (t->role == SHEAF__ROLE_PS && !evaluators_running);
-        if (!t->ended && idle && !t->term_at)
-            t->term_at = w->now + (w->grace < most ? w->grace : most);
+        if (failed || (t->role == SHEAF__ROLE_PS && !evaluators_running))
+            grant(w, t, most);
     }
 }
 
@@ -145,6 +168,7 @@ static void reap(struct watch *w)
         }
     reap_orphans(l);
     plan_ends(w);
+    end_without_ps(w);
 }
 
 /* ---- time and signals ---- */

@@ -251,4 +251,18 @@ def case_launcher_names_the_ps(t):
     goes_on(t)
 
 
+def case_ps_before_anybody_met_it(t):
+    """The workers cannot know, but the launcher does."""
+    task = t.launch("--worker 2 --ps 2", *FOREVER)
+    ps, end = [], time.monotonic() + 10 * SLOW
+    while not ps and time.monotonic() < end:
+        ps = [p for p in session_members(task.pid) if is_task(p, "ps")]
+    os.kill(ps[0], signal.SIGKILL)
+    since = time.monotonic()
+    code = task.ends(ENDED)
+    check(code > 0 and time.monotonic() - since <= ENDED * SLOW, f"exit code {code}", task.show())
+    check(re.search(r"^sheaf run: ps:\d was killed by signal 9", task.err, re.M), "its name", task.show())
+    nobody_left(task)
+
+
 run(globals())
