@@ -114,6 +114,7 @@ sheaf_status sheaf__crew_act(struct sheaf__channel *c, struct sheaf__coll_args *
                              const struct sheaf__wait *wait, sheaf_error *err)
 {
     sheaf_error local = {0};
+    char call[112];
     if (c->team->size == 1)
         return act(c, args, wait, err ? err : &local);
     if (atomic_exchange_explicit(&c->core->busy, true, memory_order_acquire))
@@ -122,6 +123,10 @@ sheaf_status sheaf__crew_act(struct sheaf__channel *c, struct sheaf__coll_args *
                             "after the other");
     sheaf_status status = act(c, args, wait, err ? err : &local);
     atomic_store_explicit(&c->core->busy, false, memory_order_release);
+    if (status == SHEAF_ERR_TEAM_LOST) {
+        sheaf__coll_describe(&args[0]->what, call, sizeof(call));
+        sheaf__error_prefix(err, "%s", call);
+    }
     return status;
 }
 

@@ -55,6 +55,28 @@ void sheaf__ps_start(struct sheaf__ps_client *client, int i, uint32_t kind,
     r->started = true;
 }
 
+/* What could not be done, for errors of lost servers. */
+static const char *operation(uint32_t kind)
+{
+    static const char *const names[] = {
+        [SHEAF__PS_CREATE] = "making a variable",
+        [SHEAF__PS_SLOT] = "making a slot",
+        [SHEAF__PS_PULL] = "pull",
+        [SHEAF__PS_PUSH] = "push",
+        [SHEAF__PS_LOOKUP] = "look-up",
+        [SHEAF__PS_FETCH] = "fetch",
+        [SHEAF__PS_PROVE] = "save",
+        [SHEAF__PS_WRITE] = "save",
+        [SHEAF__PS_READ] = "restore",
+        [SHEAF__PS_SETTLE] = "restore",
+        [SHEAF__PS_RESTORED] = "restore",
+        [SHEAF__PS_AWAIT] = "restore",
+        [SHEAF__PS_DONE] = "end of the work",
+        [SHEAF__PS_JOIN] = "join",
+    };
+    return names[kind];
+}
+
 sheaf_status sheaf__ps_finish_all(struct sheaf__ps_client *client, sheaf_error *err)
 {
     const struct sheaf__wait wait = {sheaf__clock_after(client->deadline_ns), NULL,
@@ -70,6 +92,8 @@ sheaf_status sheaf__ps_finish_all(struct sheaf__ps_client *client, sheaf_error *
             mine = r->request.error;
         else if (sheaf__request_finish(&r->request, &wait, &mine) >= 0)
             continue;
+        if (mine.status == SHEAF_ERR_UNAVAILABLE)
+            sheaf__error_prefix(&mine, "%s", operation(r->request.kind));
         sheaf__error_keep_first(&first, &mine);
     }
     return first.status < 0 ? sheaf__error_copy(err, &first) : SHEAF_OK;

@@ -458,11 +458,11 @@ static sheaf_status play_lost(struct player *p)
     if (p->member == 1)
         return SHEAF_OK; /* leaves */
     CHECK_FAILS(p, sheaf__channel_all_reduce(p->channel, p->local, &r, &wait, &p->err),
-                SHEAF_ERR_TEAM_LOST, "/job:worker/task:1 at");
+                SHEAF_ERR_TEAM_LOST, "all_reduce (sum) of 4 float32: /job:worker/task:1 at");
     CHECK(p, p->err.peer.index == 1);
     sheaf__channel_reset(p->channel);
     CHECK_FAILS(p, sheaf__channel_barrier(p->channel, p->local, &wait, &p->err),
-                SHEAF_ERR_TEAM_LOST, "/job:worker/task:1 at");
+                SHEAF_ERR_TEAM_LOST, "barrier \"test\": /job:worker/task:1 at");
     return SHEAF_OK;
 }
 

@@ -55,19 +55,21 @@ static void run(sheaf_status (*play)(struct rig_task *task, sheaf_cluster *clust
     sheaf__hub_free(w.hub);
 }
 
-/* The error is the loss of ps:1, as whoever found it says. */
-static bool names_the_server(const sheaf_error *err)
+/* The error is the loss of ps:1, as whoever found it says; `where` is what could not be done because of it. */
+static bool names_the_server(const sheaf_error *err, const char *where)
 {
-    return err->status == SHEAF_ERR_UNAVAILABLE && strcmp(err->peer.job, "ps") == 0 &&
-           err->peer.index == 1 &&
-           strcmp(err->message, "/job:ps/task:1 at 127.0.0.1:20004 was lost: it is broken") == 0;
+    const size_t size = strlen(where);
+    return strncmp(err->message, where, size) == 0 && err->status == SHEAF_ERR_UNAVAILABLE &&
+           strcmp(err->peer.job, "ps") == 0 && err->peer.index == 1 &&
+           strcmp(err->message + size,
+                  "/job:ps/task:1 at 127.0.0.1:20004 was lost: it is broken") == 0;
 }
 
 static sheaf_status serve_until_lost(struct rig_task *task, sheaf_cluster *cluster)
 {
     sheaf_error err = {0};
     RIG_CHECK(task, sheaf_server_run(cluster, NULL, &err) < 0);
-    RIG_CHECK(task, names_the_server(&err));
+    RIG_CHECK(task, names_the_server(&err, ""));
     return SHEAF_OK;
 }
 
@@ -114,13 +116,13 @@ static sheaf_status work(struct rig_task *task, struct sheaf__ps_client *client)
     SHEAF__TRY(sheaf__net_wait(client->net, has_lost_one, client, &wait, &task->err));
     /* its own connection to ps:1 is as good as ever: ps:0 has left because of the other worker */
     RIG_CHECK(task, sheaf__peer_status(client->servers[0].peer, &err) < 0);
-    RIG_CHECK(task, names_the_server(&err));
+    RIG_CHECK(task, names_the_server(&err, ""));
     RIG_CHECK(task, !sheaf__peer_left(client->servers[0].peer));
     RIG_CHECK(task, sheaf__peer_status(client->servers[1].peer, NULL) == SHEAF_OK);
     sheaf__ps_prepare(client, 0);
     err.status = SHEAF_OK;
     RIG_CHECK(task, sheaf__ps_call(client, 0, SHEAF__PS_DONE, NULL, 0, &err) < 0);
-    RIG_CHECK(task, names_the_server(&err));
+    RIG_CHECK(task, names_the_server(&err, "end of the work: "));
     return SHEAF_OK;
 }
 
@@ -155,7 +157,7 @@ static sheaf_status play_after_the_end(struct rig_task *task, sheaf_cluster *clu
         return serve_until_lost(task, cluster);
     if (task->index > 2) {
         /* the other worker may have left by then, or tell it what is said of it */
-        RIG_CHECK(task, sheaf_server_run(cluster, NULL, &err) >= 0 || names_the_server(&err));
+        RIG_CHECK(task, sheaf_server_run(cluster, NULL, &err) >= 0 || names_the_server(&err, ""));
         return SHEAF_OK;
     }
     SHEAF__TRY(connect_all(task, cluster, &client));
@@ -207,7 +209,7 @@ static sheaf_status play_connecting(struct rig_task *task, sheaf_cluster *cluste
         return SHEAF_OK; /* nobody is there */
     const int64_t end = sheaf__clock_deadline(5);
     RIG_CHECK(task, sheaf__ps_client_new(cluster, 20 * SHEAF__S, &client, &err) < 0);
-    RIG_CHECK(task, names_the_server(&err));
+    RIG_CHECK(task, names_the_server(&err, ""));
     RIG_CHECK(task, sheaf__clock_left(end) > 0);
     return SHEAF_OK;
 }
