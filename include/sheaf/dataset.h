@@ -122,9 +122,12 @@ typedef struct sheaf_list_files_options {
     bool no_shuffle; /**< sorted by bytes */
     uint64_t reserved[4];
 } sheaf_list_files_options;
-/** Names of the files that match `pattern`, string scalars (R9.23). None: SHEAF_ERR_INVALID_ARGUMENT that names the pattern. */
+/** Names of the files that match `pattern`, string scalars (R9.23); of several patterns, a file comes as often as it is
+ *  matched. None: SHEAF_ERR_INVALID_ARGUMENT that names the pattern. `*`, `?` and `[…]` match bytes but no "/". */
 SHEAF_API sheaf_dataset *sheaf_list_files(const char *pattern,
                                           const sheaf_list_files_options *options);
+SHEAF_API sheaf_dataset *sheaf_list_files_patterns(const char *const *patterns, size_t count,
+                                                   const sheaf_list_files_options *options);
 
 /* Stages. */
 

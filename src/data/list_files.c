@@ -3,30 +3,36 @@
 #include "base/file.h"
 #include "data/from_slices.h"
 
-/* Names of files that match a pattern, shuffled anew for each iteration unless told not to (R9.23).
+/* Names of files that match patterns, shuffled anew for each iteration unless told not to (R9.23).
  * Built of a source of the sorted names and a shuffle, so that auto-sharding can move the shuffle
  * behind the shard (R2.16). */
 
-static sheaf_status find(const char *pattern, const sheaf_list_files_options *o,
-                         struct sheaf__strings *paths, sheaf_error *err)
+static sheaf_status find(const char *const *patterns, size_t count,
+                         const sheaf_list_files_options *o, struct sheaf__strings *paths,
+                         sheaf_error *err)
 {
     SHEAF__TRY(sheaf__reserved_check(o->reserved, err));
-    if (!pattern)
-        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "the pattern is NULL");
-    SHEAF__TRY(sheaf__file_glob(pattern, paths, err));
-    if (paths->count == 0)
-        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "no files matched pattern \"%s\"",
-                            pattern);
-    return SHEAF_OK;
+    if (!patterns || count == 0)
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "there is no pattern");
+    for (size_t i = 0; i < count; i++) {
+        if (!patterns[i])
+            return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "pattern %zu is NULL", i);
+        SHEAF__TRY(sheaf__file_glob(patterns[i], paths, err));
+    }
+    if (paths->count > 0)
+        return SHEAF_OK;
+    return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "no files matched pattern \"%s\"%s",
+                        patterns[0], count > 1 ? " or any of the others" : "");
 }
 
-sheaf_dataset *sheaf_list_files(const char *pattern, const sheaf_list_files_options *options)
+sheaf_dataset *sheaf_list_files_patterns(const char *const *patterns, size_t count,
+                                         const sheaf_list_files_options *options)
 {
     const sheaf_list_files_options o = options ? *options : (sheaf_list_files_options){0};
     struct sheaf__strings paths = {0};
     sheaf_error err = {0};
     sheaf_dataset *d;
-    if (find(pattern, &o, &paths, &err) < 0) {
+    if (find(patterns, count, &o, &paths, &err) < 0) {
         d = sheaf__dataset_failed(NULL, SHEAF__STAGE_LIST_FILES, &err);
     } else {
         d = sheaf__from_strings(SHEAF__STAGE_LIST_FILES, (const char *const *)paths.items,
@@ -39,4 +45,9 @@ sheaf_dataset *sheaf_list_files(const char *pattern, const sheaf_list_files_opti
     }
     sheaf__strings_clear(&paths);
     return d;
+}
+
+sheaf_dataset *sheaf_list_files(const char *pattern, const sheaf_list_files_options *options)
+{
+    return sheaf_list_files_patterns(&pattern, 1, options);
 }

@@ -214,13 +214,27 @@ static void test_datasets(void **state)
     sheaf_iterator *it = sheaf_dataset_iterate(NULL);
     assert_true(sheaf_iterator_next(it, &e, &err) < 0);
     sheaf_iterator_free(it);
-    sheaf_dataset *wrong[] = {sheaf_tfrecord(NULL),
-                              sheaf_tfrecord_files(NULL, 2),
-                              sheaf_list_files(NULL, NULL),
-                              sheaf_open_tfrecord(NULL, NULL),
-                              sheaf_dataset_zip(NULL, 2),
-                              sheaf_dataset_from_generator(NULL, NULL),
-                              sheaf_dataset_parse_example(sheaf_list_files("*", NULL), NULL, 1)};
+    sheaf_dataset *wrong[] = {
+        sheaf_tfrecord(NULL),
+        sheaf_tfrecord_files(NULL, 2),
+        sheaf_list_files(NULL, NULL),
+        sheaf_list_files_patterns(NULL, 1, NULL),
+        sheaf_list_files_patterns(NULL, 0, NULL),
+        sheaf_open_tfrecord(NULL, NULL),
+        sheaf_text_lines(NULL, NULL),
+        sheaf_text_lines_files(NULL, 2, NULL),
+        sheaf_open_text_lines(NULL, NULL),
+        sheaf_fixed_records(NULL, NULL),
+        sheaf_fixed_records_files(NULL, 1, NULL),
+        sheaf_open_fixed_records(NULL, NULL),
+        sheaf_csv(NULL, NULL),
+        sheaf_csv_files(NULL, 1, NULL),
+        sheaf_open_csv(NULL, NULL),
+        sheaf_dataset_from_npy(NULL),
+        sheaf_dataset_from_array(SHEAF_FLOAT32, SHEAF_SHAPE(2), NULL, NULL, NULL),
+        sheaf_dataset_zip(NULL, 2),
+        sheaf_dataset_from_generator(NULL, NULL),
+        sheaf_dataset_parse_example(sheaf_list_files("*", NULL), NULL, 1)};
     for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
         it = sheaf_dataset_iterate(wrong[i]);
         rig_fails(sheaf_iterator_next(it, &e, &err), &err, SHEAF_ERR_INVALID_ARGUMENT, "stage");
