@@ -3,12 +3,15 @@
  * compressed: all give what a naive reader finds in the bytes. */
 #include "rig.h"
 
+#include "base/context.h"
 #include "base/file.h"
+#include "base/fs.h"
 #include "base/inflate.h"
 #include "base/mem.h"
 #include "base/random.h"
 #include "format/record.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -327,6 +330,35 @@ static void cut_compressed_text(void **state)
     records_free(&expected);
 }
 
+/* A read that fails, as on a network file system: what came before is good, then the file, the line
+ * and the system's reason; it does not become an end. */
+static void failing_reads(void **state)
+{
+    (void)state;
+    struct way way = {write_plain("plain", "one\ntwo\nthree\nfour\n", 19), lines};
+    struct sheaf__fs *fs = sheaf__fs_faulty_new(sheaf__fs_system());
+    const struct sheaf__fs *before = sheaf__context_fs(sheaf__context());
+    sheaf_error err = {0};
+    sheaf_status end;
+    way.options.chunk = 10;
+    way.options.compression = SHEAF_COMPRESSION_NONE;
+    sheaf__context_set_fs(sheaf__context(), fs);
+    sheaf__fs_faulty_set(fs,
+                         &(struct sheaf__fs_fault){
+                             .fail_at = 2, .kinds = SHEAF__FS_READ, .code = EIO, .sticky = true});
+    struct records found = read_all(&way, 8, &end, &err);
+    struct records expected = lines_of("one\ntwo\n", 8);
+    rig_fails(end, &err, SHEAF_ERR_IO, "cannot read");
+    assert_non_null(strstr(err.file, "plain"));
+    assert_int_equal(err.record, 2);
+    assert_int_equal(err.offset, 8);
+    assert_same(&found, &expected);
+    records_free(&found);
+    records_free(&expected);
+    sheaf__context_set_fs(sheaf__context(), before);
+    sheaf__fs_faulty_free(fs);
+}
+
 /* ---- fixed size ---- */
 
 static void fixed_records_of_large_files(void **state)
@@ -461,6 +493,7 @@ int main(void)
         rig_test(positions_can_be_gone_to),
         rig_test(compression_of_text),
         rig_test(cut_compressed_text),
+        rig_test(failing_reads),
         rig_test(fixed_records_of_large_files),
         rig_test(odd_bodies),
         rig_test(huge_sizes),
