@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/error.h"
 #include "base/mem.h"
+#include "data/join.h"
 #include "data/rows.h"
 #include "tensor/shape.h"
 
@@ -52,8 +53,8 @@ static bool are_alike(const struct sheaf__row_kind *a, const struct sheaf__row_k
 {
     if (a->name != b->name || a->dtype != b->dtype || a->layout != b->layout)
         return false;
-    return any_size || a->layout == SHEAF__SPARSE ? a->shape.rank == b->shape.rank
-                                                  : sheaf_shape_equal(a->shape, b->shape);
+    return any_size || a->layout != SHEAF__DENSE ? a->shape.rank == b->shape.rank
+                                                 : sheaf_shape_equal(a->shape, b->shape);
 }
 
 sheaf_status sheaf__rows_check(const struct sheaf__rows *rows, bool any_size, sheaf_error *err)
@@ -62,11 +63,9 @@ sheaf_status sheaf__rows_check(const struct sheaf__rows *rows, bool any_size, sh
     size_t width = first->columns->count;
     for (size_t i = 0; i < width; i++) {
         struct sheaf__row_kind kind = sheaf__block_kind(first, i);
-        if (kind.layout != SHEAF__DENSE && kind.layout != SHEAF__SPARSE)
-            return sheaf__error(err, SHEAF_ERR_UNIMPLEMENTED,
-                                "cannot batch component %zu: ragged tensors are batched by "
-                                "parsing a batch",
-                                i);
+        if (kind.layout == SHEAF__ROWS)
+            return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                                "cannot batch component %zu: it is the gradient of a look-up", i);
         if (kind.shape.rank >= SHEAF_MAX_RANK)
             return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
                                 "cannot batch component %zu: it has %d axes, a batch would have "
@@ -169,6 +168,46 @@ out:
     return out;
 }
 
+/* Row splits of ragged rows, which go into one ragged tensor of one more axis. */
+static sheaf_tensor *splits_of(sheaf_tensor *const *tensors, size_t count, sheaf_error *err)
+{
+    sheaf_tensor *splits =
+        sheaf__tensor_new(SHEAF_INT64, SHEAF_SHAPE((int64_t)count + 1), NULL, err);
+    int64_t *to = splits ? splits->data : NULL;
+    if (to)
+        to[0] = 0;
+    for (size_t k = 0; to && k < count; k++)
+        to[k + 1] = to[k] + sheaf__rows_in(tensors[k]);
+    return splits;
+}
+
+static sheaf_tensor *join_ragged(const struct sheaf__rows *rows, size_t i, sheaf_error *err)
+{
+    const size_t count = rows->used - rows->head; /* each is a block of its own */
+    sheaf_tensor **tensors = sheaf__alloc_array(count, sizeof(*tensors));
+    if (!tensors) {
+        sheaf__no_memory(err, "a batch");
+        return NULL;
+    }
+    for (size_t b = 0; b < count; b++)
+        tensors[b] = rows->blocks[rows->head + b]->columns->items[i].tensor;
+    sheaf_tensor *values = sheaf__join(tensors, count, err);
+    sheaf_tensor *splits = values ? splits_of(tensors, count, err) : NULL;
+    sheaf_tensor *out = splits ? sheaf__tensor_ragged(values, splits, err) : NULL;
+    sheaf__unref(values);
+    sheaf__unref(splits);
+    sheaf__free(tensors);
+    return out;
+}
+
+static sheaf_tensor *join_component(const struct sheaf__rows *rows, size_t i, sheaf_error *err)
+{
+    uint8_t layout = sheaf__rows_front(rows)->columns->items[i].tensor->layout;
+    return layout == SHEAF__SPARSE   ? join_sparse(rows, i, err)
+           : layout == SHEAF__RAGGED ? join_ragged(rows, i, err)
+                                     : join_dense(rows, i, err);
+}
+
 static sheaf_element *join(const struct sheaf__rows *rows, sheaf_error *err)
 {
     const struct sheaf__block *first = sheaf__rows_front(rows);
@@ -177,8 +216,7 @@ static sheaf_element *join(const struct sheaf__rows *rows, sheaf_error *err)
         return NULL;
     out->pattern = first->columns->pattern;
     for (size_t i = 0; i < first->columns->count; i++) {
-        bool sparse = first->columns->items[i].tensor->layout == SHEAF__SPARSE;
-        sheaf_tensor *t = sparse ? join_sparse(rows, i, err) : join_dense(rows, i, err);
+        sheaf_tensor *t = join_component(rows, i, err);
         sheaf_status status =
             t ? sheaf__element_add(out, first->columns->items[i].name, t, err) : err->status;
         sheaf__unref(t);

@@ -60,13 +60,8 @@ static sheaf_tensor *words_of(const json_t *list, bool integers)
     for (int64_t i = 0; i < n; i++) {
         const char *text = json_string_value(rows[i]);
         numbers[i] = json_integer_value(rows[i]);
-        strings[i] = (sheaf_bytes){text, json_string_length(rows[i])};
-        if (text && strncmp(text, "hex:", 4) == 0) {
-            strings[i] = (sheaf_bytes){bytes[i], (strings[i].size - 4) / 2};
-            for (size_t k = 0; k < strings[i].size; k++)
-                bytes[i][k] =
-                    (char)strtol((const char[]){text[4 + 2 * k], text[5 + 2 * k], 0}, NULL, 16);
-        }
+        if (text)
+            strings[i] = (sheaf_bytes){bytes[i], text_of(rows[i], bytes[i])};
     }
     return sheaf_tensor_new(integers ? SHEAF_INT64 : SHEAF_STRING,
                             sheaf_shape_of(nested + json_is_array(list), dims),
