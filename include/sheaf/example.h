@@ -24,7 +24,7 @@ typedef struct sheaf_feature {
     int rank; /**< FIXED: axes of one example, 0 for a scalar */
     /** FIXED: their sizes; the first may be SHEAF_UNKNOWN_DIM (padded with the default) */
     int64_t dims[4];
-    /** FIXED: value when the key is missing: elements of the shape (sheaf_bytes for strings);
+    /** FIXED: value when the key is missing or has no values (T34): elements of the shape (sheaf_bytes for strings);
      *  NULL: the key is required. Copied. */
     const void *default_value;
     const char *name;

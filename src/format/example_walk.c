@@ -318,10 +318,16 @@ static __attribute__((cold)) sheaf_status bad_column(const struct walk *w,
                         plan->row);
 }
 
+/* Whether an example has no values for a feature: no key, no list, or an empty one of its kind (T34). */
+static inline bool has_none(const struct sheaf__example_column *col)
+{
+    return col->kind == SHEAF__EXAMPLE_NONE || (col->kind == col->plan->kind && col->found == 0);
+}
+
 static sheaf_status end_fixed(const struct walk *w, struct sheaf__example_column *col)
 {
     const struct sheaf__example_plan *plan = col->plan;
-    if (col->kind == SHEAF__EXAMPLE_NONE && plan->defaults) {
+    if (plan->defaults && has_none(col)) {
         if (plan->row)
             memcpy(col->values + col->start * plan->item, plan->defaults, plan->row * plan->item);
     } else if (col->kind != plan->kind || col->found != plan->row) {

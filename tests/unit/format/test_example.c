@@ -16,6 +16,8 @@ static const struct standard {
     sheaf_status status;
 } standards[] = {
     {"missing, shape [0]", "[]", SHEAF_OK},
+    {"empty list, default", "[7]", SHEAF_OK}, /* T34: no value is none, be there a list or not */
+    {"empty list", "[3]", SHEAF_OK},
     {"two packed chunks", "[1, 2]", SHEAF_OK},
     {"two float chunks", "[1.5, 2.5]", SHEAF_OK},
     {"packed, then unpacked", "[1, 2]", SHEAF_OK},
