@@ -351,6 +351,53 @@ static sheaf_status next(struct sheaf__iter *base, size_t want, struct sheaf__ro
     return SHEAF_END;
 }
 
+/* Rows in memory that are left to read. */
+static uint64_t left_to_read(const struct cache_iter *it)
+{
+    const struct sheaf__rows *kept = &it->kept->rows;
+    uint64_t left = 0;
+    for (size_t b = kept->head + it->block; b < kept->used; b++)
+        left += kept->blocks[b]->count;
+    return left - it->at;
+}
+
+static sheaf_status step_over(struct cache_iter *it, uint64_t count, struct sheaf__passed *passed)
+{
+    const struct sheaf__rows *kept = &it->kept->rows;
+    while (count > 0 && kept->head + it->block < kept->used) {
+        size_t left = kept->blocks[kept->head + it->block]->count - it->at;
+        size_t n = left < count ? left : (size_t)count;
+        it->at += n;
+        count -= n;
+        passed->count += n;
+        if (n == left) {
+            it->block++;
+            it->at = 0;
+        }
+    }
+    return count > 0 ? SHEAF_END : SHEAF_OK;
+}
+
+/* What is to be kept has to be made. */
+static sheaf_status pass_by(struct sheaf__iter *base, uint64_t count, struct sheaf__passed *passed,
+                            sheaf_error *err)
+{
+    struct cache_iter *it = (struct cache_iter *)base;
+    if (it->mode == READ && !it->reader)
+        return step_over(it, count, passed);
+    if (it->mode == PASS)
+        return sheaf__feed_pass(&it->feed, count, passed, err);
+    return sheaf__iter_drop(base, count, passed, err);
+}
+
+static uint64_t sure(const struct sheaf__iter *base)
+{
+    const struct cache_iter *it = (const struct cache_iter *)base;
+    if (it->mode == READ)
+        return it->reader ? 0 : left_to_read(it);
+    return it->mode == ENDED ? 0 : sheaf__feed_sure(&it->feed);
+}
+
 static void stop(struct sheaf__iter *base)
 {
     struct cache_iter *it = (struct cache_iter *)base;
@@ -401,6 +448,8 @@ const struct sheaf__stage_ops sheaf__cache_ops = {
     .iter_size = sizeof(struct cache_iter),
     .start = start,
     .next = next,
+    .pass = pass_by,
+    .sure = sure,
     .stop = stop,
     .lazy = true,
     .explain = explain,

@@ -4,6 +4,7 @@
 #include "base/context.h"
 #include "base/fs.h"
 #include "base/mem.h"
+#include "data/iterator.h"
 #include "tensor/heap.h"
 #include "tensor/tensor.h"
 
@@ -125,6 +126,17 @@ static size_t files_left(void)
 
 /* ---- what is kept ---- */
 
+static void take_some(sheaf_iterator *it, int count)
+{
+    for (int i = 0; i < count; i++)
+        SHEAF_FRAME
+        {
+            sheaf_error err = {0};
+            sheaf_element *e;
+            rig_ok(sheaf_iterator_next(it, &e, &err), &err);
+        }
+}
+
 /* Every later pass gives what the first gave and asks the input nothing; a file does so in another
  * dataset, too, as it would in another process. However many elements are asked for at once. */
 static void test_later_passes_equal_the_first(void **state)
@@ -230,6 +242,36 @@ static void test_T37_strings_of_any_length(void **state)
     free(text);
 }
 
+/* Elements that are kept are stepped over without being made, others are made to be kept. */
+static void test_stepping_over(void **state)
+{
+    (void)state;
+    for (int file = 0; file < 2; file++) {
+        struct source s = {.count = 90};
+        sheaf_dataset *d = cached(source(&s), file, 0);
+        json_t *rest[3];
+        for (int pass = 0; pass < 3; pass++) {
+            sheaf_iterator *it = sheaf_dataset_iterate(d);
+            sheaf_error err = {0};
+            struct sheaf__passed passed = {0};
+            take_some(it, 3);
+            rig_ok(sheaf__iterator_pass(it, 40, &passed, &err), &err);
+            assert_int_equal(passed.count, 40);
+            rest[pass] = drain(it, any_json, 1000);
+            assert_int_equal(json_array_size(rest[pass]), 47);
+            passed.count = 0;
+            assert_int_equal(sheaf__iterator_pass(it, 5, &passed, &err), SHEAF_END);
+            assert_int_equal(passed.count, 0);
+            sheaf_iterator_free(it);
+            assert_int_equal(starts, 1);
+        }
+        assert_json(rest[1], rest[0], "the second pass");
+        assert_json(rest[2], rest[0], "the third pass");
+        json_decref(rest[0]);
+        sheaf_dataset_free(d);
+    }
+}
+
 /* The second pass needs no more memory than the first. */
 static void test_second_pass_needs_no_more(void **state)
 {
@@ -244,17 +286,6 @@ static void test_second_pass_needs_no_more(void **state)
 }
 
 /* ---- what is not kept ---- */
-
-static void take_some(sheaf_iterator *it, int count)
-{
-    for (int i = 0; i < count; i++)
-        SHEAF_FRAME
-        {
-            sheaf_error err = {0};
-            sheaf_element *e;
-            rig_ok(sheaf_iterator_next(it, &e, &err), &err);
-        }
-}
 
 /* R9.22: a pass that ends early is dropped with a warning, and the next starts again. */
 static void test_partial_pass_is_dropped(void **state)
@@ -588,6 +619,7 @@ int main(void)
         rig_test(test_order_is_frozen),
         rig_test(test_empty_and_large_blocks),
         rig_test(test_T37_strings_of_any_length),
+        rig_test(test_stepping_over),
         rig_test(test_second_pass_needs_no_more),
         rig_test(test_partial_pass_is_dropped),
         rig_test(test_pass_with_an_error_is_not_kept),
