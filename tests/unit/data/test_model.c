@@ -27,6 +27,7 @@ enum op {
     SHARD,
     CONCATENATE,
     PREFETCH,
+    CACHE,
     REBATCH,
     SPREAD,
     OPS
@@ -283,7 +284,10 @@ static sheaf_dataset *stage_of(sheaf_dataset *d, struct stage *s, uint32_t chanc
     case FILTER:
         return sheaf_dataset_filter(d, keep_some, &s->a);
     case BATCH:
-        return sheaf_dataset_batch(d, s->a, NULL);
+        return chance % 2 ? sheaf_dataset_batch(d, s->a, NULL)
+                          : sheaf_dataset_padded_batch(d, s->a, NULL);
+    case CACHE:
+        return sheaf_dataset_cache(d, NULL);
     case UNBATCH:
         return sheaf_dataset_unbatch(d);
     case SHUFFLE:
@@ -375,6 +379,7 @@ static void test_random_pipelines(void **state)
         assert_json(elements(d), expected, what);
         json_decref(expected);
         sheaf_dataset_free(d);
+        rig_log_take(); /* of what a cache did not keep */
     }
 }
 
