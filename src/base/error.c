@@ -28,8 +28,9 @@ sheaf_status sheaf__verror(sheaf_error *err, sheaf_status status, const char *fo
     if (!err)
         return status;
     /* The arguments may point into the error that is being replaced. */
-    char message[sizeof(err->message)];
-    vsnprintf(message, sizeof(message), format ? format : "", args);
+    char message[sizeof(err->message)] = "";
+    if (format)
+        vsnprintf(message, sizeof(message), format, args);
     clear(err, status);
     flatten(message);
     memcpy(err->message, message, sizeof(message));

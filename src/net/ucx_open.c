@@ -25,7 +25,9 @@ static struct sheaf__ucx_api api;
 static bool loaded;
 static ucp_context_h contexts[2]; /* for other machines, for this one; never freed */
 
-/* UCX's lines come to our log. */
+/* UCX's lines come to our log; the sixth argument is their format. */
+static __typeof__(*(ucs_log_func_t)0) log_line SHEAF_PRINTF(6, 0);
+
 static ucs_log_func_rc_t log_line(const char *file, unsigned line, const char *function,
                                   ucs_log_level_t level,
                                   const ucs_log_component_config_t *component, const char *message,
