@@ -4,7 +4,9 @@
  * (R3.5–R3.24). */
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/mem.h"
+#include "data/iterator.h"
 #include "data/rewrite.h"
 #include "distribute/dist_dataset.h"
 #include "distribute/sync.h"
@@ -16,6 +18,7 @@ struct sheaf_dist_iterator {
     sheaf_iterator **iterators;  /* one, or one a replica */
     sheaf_element *like;         /* some element of it, for the sizes of dummies; or NULL */
     sheaf_error latched;
+    bool begun; /* a step was asked for */
     bool ended;
 };
 
@@ -147,6 +150,14 @@ static sheaf_status make_values(const sheaf_dist_iterator *it, const struct part
     return SHEAF_OK;
 }
 
+/* A job without data ends as quietly as one that trained: it is told (T32). */
+static void tell_if_empty(sheaf_dist_iterator *it, const struct sheaf__step_facts *facts)
+{
+    if (!it->begun && facts->with_data == 0 && it->iterators[0]->elements == 0)
+        sheaf__log(SHEAF_LOG_WARN, "the distributed dataset has no elements: there is no step");
+    it->begun = true;
+}
+
 /* One step's values: SHEAF_END when no replica has any data, or, without empty parts, when one has
  * none (R3.6). */
 static sheaf_status advance(sheaf_dist_iterator *it, bool fills, sheaf_values **out,
@@ -156,6 +167,8 @@ static sheaf_status advance(sheaf_dist_iterator *it, bool fills, sheaf_values **
     struct sheaf__step_facts facts = {0};
     sheaf_strategy *s = it->dataset->strategy;
     sheaf_status status = agree(s, pull(it, &p, err), &p, &facts, err);
+    if (status >= 0)
+        tell_if_empty(it, &facts);
     if (status >= 0 && (facts.with_data == 0 || (!fills && p.with_data < p.count))) {
         it->ended = true;
         status = SHEAF_END;

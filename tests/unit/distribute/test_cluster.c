@@ -5,9 +5,12 @@
 #include "helpers.h"
 #include "training.h"
 
+#include "base/file.h"
+
 #include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Multi-worker mirrored. */
@@ -202,6 +205,88 @@ static void test_S7_three_workers(void **state)
 {
     (void)state;
     run_cluster((struct jobs){.worker = 3, .ps = 2}, fit_worker, NULL, 60);
+}
+
+/* ---- data that is not there ---- */
+
+static sheaf_status to_float(const sheaf_element *in, sheaf_element *out, void *user)
+{
+    char digits[32];
+    const sheaf_bytes b = sheaf_tensor_bytes(sheaf_element_get(in, NULL), 0);
+    (void)user;
+    snprintf(digits, sizeof(digits), "%.*s", (int)b.size, b.data);
+    return sheaf_element_put(out, "", sheaf_float((float)atof(digits)));
+}
+
+static sheaf_status average_step(sheaf_replica *r, const sheaf_element *in, sheaf_element *out,
+                                 void *user)
+{
+    (void)user;
+    return sheaf_element_put(out, "", sheaf_average_loss(r, sheaf_element_get(in, NULL)));
+}
+
+/* Text files, one a worker. */
+struct sparse {
+    const char *paths[2];
+    double losses[4];
+    int steps;
+};
+
+/* Numbers of the worker's file in batches; the job's mean of each. */
+static sheaf_status average_worker(struct rig_task *task)
+{
+    const struct sparse *data = task->user;
+    const sheaf_tensor_spec number = {NULL, SHEAF_FLOAT32, SHEAF_SCALAR};
+    sheaf_strategy *s = NULL;
+    sheaf_values *v, *losses;
+    sheaf_element *loss = NULL;
+    sheaf_dataset *d = sheaf_text_lines_files(data->paths, 2, NULL);
+    int step = 0;
+    SHEAF_FRAME
+    {
+        const sheaf_map_options o = {.spec = sheaf_element_spec_new(&number, 1)};
+        d = sheaf_dataset_batch(sheaf_dataset_map(d, to_float, NULL, &o), 4, NULL);
+    }
+    sheaf_status status = sheaf_strategy_new("multiworker", NULL, NULL, &s, &task->err);
+    if (status < 0)
+        return status;
+    sheaf_dist_dataset *dd = sheaf_distribute_dataset(s, d, NULL);
+    sheaf_dist_iterator *it = sheaf_iterate(dd);
+    SHEAF_EACH(v, it, &task->err)
+    {
+        RIG_CHECK(task, step < data->steps);
+        if (sheaf_run(s, average_step, NULL, v, &losses, &task->err) < 0 ||
+            sheaf_reduce(s, SHEAF_REDUCE_SUM, losses, NULL, 0, &loss, &task->err) < 0)
+            break;
+        RIG_CHECK(task, fabs(sheaf_tensor_number(only(loss), 0) - data->losses[step]) < 1e-6);
+        step++;
+    }
+    if (task->err.status >= 0)
+        RIG_CHECK(task, step == data->steps);
+    sheaf_dist_iterator_free(it);
+    sheaf_dist_dataset_free(dd);
+    status = task->err.status;
+    if (status >= 0)
+        status = sheaf_strategy_join(s, 0, &task->err);
+    sheaf_strategy_free(s);
+    return status;
+}
+
+/* T32: a worker whose only file is empty takes part without data; when all are, that is said, and
+ * no loss is NaN: there is no step */
+static void test_T32_empty_files(void **state)
+{
+    (void)state;
+    struct sparse some = {.losses = {1.5, 4.5}, .steps = 2}, none = {.steps = 0};
+    sheaf_error err = {0};
+    some.paths[0] = rig_path("numbers");
+    some.paths[1] = none.paths[0] = none.paths[1] = rig_path("empty");
+    rig_ok(sheaf__file_replace(some.paths[0], "1\n2\n4\n5\n", 8, &err), &err);
+    rig_ok(sheaf__file_replace(some.paths[1], "", 0, &err), &err);
+    run_cluster((struct jobs){.worker = 2}, average_worker, &some, 60);
+    assert_string_equal(rig_log_take(), "");
+    run_cluster((struct jobs){.worker = 2}, average_worker, &none, 60);
+    assert_non_null(strstr(rig_log_take(), "the distributed dataset has no elements"));
 }
 
 struct counted {
@@ -490,8 +575,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         rig_test(test_multiworker_losses),   rig_test(test_S70_workers),
         rig_test(test_one_worker_is_serial), rig_test(test_S7_three_workers),
-        rig_test(test_S11_counts),           rig_test(test_S5_other_variables),
-        rig_test(test_S9_one_update_a_step), rig_test(test_wide_updates),
+        rig_test(test_T32_empty_files),      rig_test(test_S11_counts),
+        rig_test(test_S5_other_variables),   rig_test(test_S9_one_update_a_step),
+        rig_test(test_wide_updates),
     };
     return rig_run(tests);
 }
