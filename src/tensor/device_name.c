@@ -90,7 +90,8 @@ struct parsed {
     char type[8];
     int64_t index;
     bool has_type;
-    bool elsewhere; /* names another task */
+    const char *job; /* NULL: not named */
+    int64_t task;    /* negative: not named */
 };
 
 /* "CPU:1", "cpu" or "CPU" into type and index. */
@@ -108,37 +109,41 @@ static bool parse_kind(const char *text, struct parsed *out)
            (sheaf__str_to_int(colon + 1, &out->index) && out->index >= 0);
 }
 
-static bool parse_part(char *part, const sheaf_task *task, struct parsed *out)
+static bool parse_part(char *part, struct parsed *out)
 {
     char *value = strchr(part, ':');
     int64_t number = 0;
     if (value && !strncasecmp(part, "job:", 4)) {
-        out->elsewhere |= strcmp(value + 1, task->job) != 0;
+        out->job = value + 1;
         return true;
     }
     if (value && !strncasecmp(part, "replica:", 8))
         return sheaf__str_to_int(value + 1, &number) && number == 0;
-    if (value && !strncasecmp(part, "task:", 5)) {
-        if (!sheaf__str_to_int(value + 1, &number))
-            return false;
-        out->elsewhere |= number != task->index;
-        return true;
-    }
+    if (value && !strncasecmp(part, "task:", 5))
+        return sheaf__str_to_int(value + 1, &out->task) && out->task >= 0;
     if (value && !strncasecmp(part, "device:", 7))
         return parse_kind(value + 1, out);
     return !out->has_type && parse_kind(part, out);
 }
 
-static bool parse_name(const char *name, const sheaf_task *task, struct parsed *out)
+/* `copy` is the name's, and what is parsed points into it. */
+static bool parse_name(char *copy, size_t size, const char *name, struct parsed *out)
 {
-    char copy[96];
-    if (sheaf__str_copy(copy, sizeof(copy), name) >= sizeof(copy))
+    if (sheaf__str_copy(copy, size, name) >= size)
         return false;
     char *rest = copy;
     for (char *part; (part = strsep(&rest, "/"));)
-        if (*part && !parse_part(part, task, out))
+        if (*part && !parse_part(part, out))
             return false;
     return true;
+}
+
+/* "localhost" is this process in every task, as strategies within a process call it. */
+static bool is_elsewhere(const struct parsed *p, const sheaf_task *task)
+{
+    if (p->job && !strcmp(p->job, "localhost"))
+        return p->task > 0;
+    return (p->job && strcmp(p->job, task->job) != 0) || (p->task >= 0 && p->task != task->index);
 }
 
 static sheaf_status unknown(const struct sheaf__devices *devices, const char *name,
@@ -159,12 +164,13 @@ struct sheaf__device *sheaf__device_find(const char *name, sheaf_error *err)
     if (!devices)
         return NULL;
     sheaf_task task = task_of(devices);
-    struct parsed parsed = {.type = "CPU"};
-    if (!name || !*name || !parse_name(name, &task, &parsed)) {
+    struct parsed parsed = {.type = "CPU", .task = -1};
+    char copy[96];
+    if (!name || !*name || !parse_name(copy, sizeof(copy), name, &parsed)) {
         unknown(devices, name ? name : "", "malformed device name", err);
         return NULL;
     }
-    if (parsed.elsewhere) {
+    if (is_elsewhere(&parsed, &task)) {
         unknown(devices, name, "a device of another task:", err);
         return NULL;
     }

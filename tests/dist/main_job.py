@@ -47,6 +47,12 @@ def case_mirrored(t):
     check(seen[0] == seen[1] == seen[2], "other losses", seen)
 
 
+def case_mirrored_in_a_cluster(t):
+    """A cluster of one worker with several devices is mirrored."""
+    one = summary(t.launch("--worker 1", "--replicas", "2"))
+    check(one["steps"] == "690", "one worker", one)
+
+
 def case_workers(t):
     one = summary(t.launch("--worker 2"))
     check(one["steps"] == "690", "two workers share the batches", one)

@@ -105,6 +105,21 @@ static void test_names(void **state)
     }
     assert_null(sheaf__device_find("/job:worker/task:3/device:CPU:0", &err));
     assert_non_null(strstr(err.message, "another task"));
+    assert_null(sheaf__device_find("/job:localhost/task:1/device:CPU:0", &err));
+}
+
+/* "localhost" stays this process when the context becomes a task of a cluster. */
+static void test_localhost_in_a_task(void **state)
+{
+    (void)state;
+    sheaf_error err;
+    sheaf__context_set_task(sheaf__context(), "worker", 1);
+    const char *good[] = {"/job:localhost/replica:0/task:0/device:CPU:0",
+                          "/job:worker/device:CPU:0", "/job:worker/task:1/device:CPU:0", "CPU:0"};
+    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+        assert_ptr_equal(sheaf__device_find(good[i], &err), sheaf__device_at(0));
+    assert_null(sheaf__device_find("/job:worker/task:0/device:CPU:0", &err));
+    sheaf__context_set_task(sheaf__context(), "", -1);
 }
 
 /* Full names follow the task that the context becomes; those handed out stay valid. */
@@ -265,6 +280,7 @@ int main(void)
         rig_test(test_configure_is_refused),
         rig_test(test_cores),
         rig_test(test_names),
+        rig_test(test_localhost_in_a_task),
         rig_test(test_full_names),
         rig_test(test_device_block),
         rig_test(test_unknown_device_block),
