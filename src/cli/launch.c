@@ -67,16 +67,18 @@ static int give_ports(struct sheaf__launch *l)
 /* {"worker":["127.0.0.1:40001"],"ps":["127.0.0.1:40002"]} */
 static void write_cluster(FILE *to, const struct sheaf__launch *l)
 {
+    bool open = false;
     fputc('{', to);
     for (int i = 0; i < l->count; i++) {
         const struct sheaf__launched *t = &l->tasks[i];
         if (!t->port)
             continue;
         if (t->index == 0)
-            fprintf(to, "%s\"%s\":[", i ? "]," : "", sheaf__role_names[t->role]);
+            fprintf(to, "%s\"%s\":[", open ? "]," : "", sheaf__role_names[t->role]);
         fprintf(to, "%s\"127.0.0.1:%u\"", t->index ? "," : "", t->port);
+        open = true;
     }
-    fputs("]}", to);
+    fputs(open ? "]}" : "}", to);
 }
 
 static int make_configs(struct sheaf__launch *l)

@@ -9,7 +9,8 @@
 
 enum { MOST_TASKS = 1024 };
 
-static struct sheaf__launch_plan plan = {.grace = 5};
+enum { NOT_SAID = -1 };
+static struct sheaf__launch_plan plan = {.grace = 5, .counts = {[SHEAF__ROLE_WORKER] = NOT_SAID}};
 
 static const struct sheaf__option OPTIONS[] = {
     {"chief", 'c', SHEAF__OPTION_COUNT, "N", &plan.counts[SHEAF__ROLE_CHIEF],
@@ -54,24 +55,34 @@ static void share_cores(void)
     plan.threads = cpu.threads / trainers > 1 ? cpu.threads / trainers : 1;
 }
 
+/* How many tasks there are: a worker if no task was asked for. */
+static int64_t count_tasks(void)
+{
+    int64_t *worker = &plan.counts[SHEAF__ROLE_WORKER], total = 0;
+    const bool said = *worker != NOT_SAID;
+    *worker = said ? *worker : 0;
+    for (int role = 0; role < SHEAF__ROLES; role++)
+        total += plan.counts[role];
+    if (total == 0 && !said)
+        total = *worker = 1;
+    return total;
+}
+
 int sheaf__run_main(int argc, char **argv)
 {
     int rest, code;
-    int64_t total = 0;
     if (!sheaf__options_parse(&LINE, argc, argv, &rest, &code))
         return code;
     if (rest >= argc)
         return sheaf__options_misused(&LINE, "a program to start is missing");
     if (plan.counts[SHEAF__ROLE_CHIEF] > 1 || plan.counts[SHEAF__ROLE_EVALUATOR] > 1)
         return sheaf__options_misused(&LINE, "there can be one chief and one evaluator at most");
-    for (int role = 0; role < SHEAF__ROLES; role++) {
+    for (int role = 0; role < SHEAF__ROLES; role++)
         if (plan.counts[role] > MOST_TASKS)
             return sheaf__options_misused(&LINE, "%lld tasks of one job, expected at most %d",
                                           (long long)plan.counts[role], MOST_TASKS);
-        total += plan.counts[role];
-    }
-    if (total == 0)
-        plan.counts[SHEAF__ROLE_WORKER] = 1;
+    if (count_tasks() == plan.counts[SHEAF__ROLE_EVALUATOR])
+        return sheaf__options_misused(&LINE, "there is no chief, worker or ps to start");
     plan.program = argv + rest;
     share_cores();
     return sheaf__launch_run(&plan);
