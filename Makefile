@@ -25,7 +25,7 @@ all:
 	@tools/build $(BUILD) --buildtype=release -Dprefix=$(PREFIX)
 
 run: all
-	$(BUILD)/sheaf run --worker 2 --ps 2 --evaluator 1 $(BUILD)/examples/digits --data examples/data --out $(OUT)
+	$(BUILD)/sheaf run --worker 2 --ps 2 --evaluator 1 $(BUILD)/examples/digits --data examples/data --out '$(OUT)'
 
 test:
 	@tools/install-deps build test

@@ -52,6 +52,30 @@ static double suitable_rate(const char *optimizer)
     return 0;
 }
 
+static void misused(const char *option, const char *found, const char *expected)
+{
+    fprintf(stderr, "digits: %s is \"%s\", expected %s\n", option, found, expected);
+    exit(2);
+}
+
+static int64_t whole_number(const char *option, const char *text, int64_t least)
+{
+    char *end;
+    const long long number = strtoll(text, &end, 10);
+    if (end == text || *end || number < least || number > INT32_MAX)
+        misused(option, text, least > 0 ? "a whole number above 0" : "a whole number");
+    return number;
+}
+
+static double rate_of(const char *option, const char *text)
+{
+    char *end;
+    const double number = strtod(text, &end);
+    if (end == text || *end || !(number > 0 && number < 1e6))
+        misused(option, text, "a number above 0");
+    return number;
+}
+
 static void parse_options(int argc, char **argv)
 {
     static const struct option options[] = {
@@ -73,25 +97,27 @@ static void parse_options(int argc, char **argv)
             o.strategy = optarg;
             break;
         case 'r':
-            o.replicas = atoi(optarg);
+            o.replicas = (int)whole_number("--replicas", optarg, 1);
             break;
         case 'e':
-            o.epochs = atoi(optarg);
+            o.epochs = (int)whole_number("--epochs", optarg, 1);
             break;
         case 'x':
-            o.seed = strtoll(optarg, NULL, 10);
+            o.seed = whole_number("--seed", optarg, 0);
             break;
         case 'p':
             o.optimizer = optarg;
             break;
         case 'l':
-            o.learning_rate = atof(optarg);
+            o.learning_rate = rate_of("--learning-rate", optarg);
             break;
         default:
             fputs(usage, c == 'h' ? stdout : stderr);
             exit(c == 'h' ? 0 : 2);
         }
     }
+    if (optind < argc)
+        misused("an argument", argv[optind], "options only");
     if (o.learning_rate == 0)
         o.learning_rate = suitable_rate(o.optimizer);
 }
