@@ -30,7 +30,8 @@
     X(JOBS, TEXT, "", NULL, "jobs of what Slurm or MPI started: \"ps=1,worker=4\"")            \
     X(PORT_BASE, INT, "8888", NULL, "port of a machine's first task under Slurm or MPI")       \
     X(SEED, TEXT, "", NULL, "global seed of random operations; empty: none")                   \
-    X(TRACE, PATH, "", NULL, "file for a trace of spans (Chrome's JSON); empty: none")
+    X(TRACE, PATH, "", NULL,                                                                   \
+      "file for a trace of spans (Chrome's JSON), a task adds its name; empty: none")
 
 enum sheaf__config_id {
 #define SHEAF__CONFIG_ID(id, type, text, choices, help) SHEAF__CONFIG_##id,

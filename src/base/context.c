@@ -76,8 +76,7 @@ static sheaf_context *the_default(void)
 /* Nobody frees the process default, so what it owes to a file is written when the process ends. */
 __attribute__((destructor)) static void write_default_trace(void)
 {
-    if (atomic_load(&default_context.tracing))
-        sheaf__trace_write(&default_context, NULL);
+    sheaf__trace_finish(&default_context);
 }
 
 sheaf_context *sheaf__context(void)

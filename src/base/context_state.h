@@ -90,6 +90,7 @@ void sheaf__config_free(sheaf_context *context);
 void sheaf__log_free(sheaf_context *context);
 void sheaf__counter_free(sheaf_context *context);
 void sheaf__trace_init(sheaf_context *context);
+void sheaf__trace_finish(sheaf_context *context);
 void sheaf__trace_free(sheaf_context *context);
 void sheaf__seed_init(sheaf_context *context, bool has_seed, int64_t seed);
 /* Cancels the tokens of contexts that a signal handler asked to stop; called by stop.c's thread. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/trace.h"
+#include "base/log.h"
 
 #include "base/context_state.h"
 #include "base/error.h"
@@ -76,26 +77,41 @@ static void format(sheaf_context *context, struct sheaf__str *out)
     sheaf__str_add(out, "\n]}\n");
 }
 
-sheaf_status sheaf__trace_write(sheaf_context *context, sheaf_error *err)
+/* Tasks that share a configuration do not share a file. */
+static char *path_of(const sheaf_context *context, const sheaf_task *task)
 {
     const char *path = context->config[SHEAF__CONFIG_TRACE].text;
+    return task->job[0] ? sheaf__printf("%s.%s-%" PRId32, path, task->job, task->index)
+                        : sheaf__strdup(path);
+}
+
+sheaf_status sheaf__trace_write(sheaf_context *context, sheaf_error *err)
+{
     struct sheaf__str out = {0};
-    if (!path || !*path)
+    if (!atomic_load(&context->tracing))
         return SHEAF_OK;
+    const sheaf_task task = sheaf__context_task(context);
+    char *path = path_of(context, &task);
     sheaf__mutex_lock(&context->trace_lock);
     format(context, &out);
     sheaf__mutex_unlock(&context->trace_lock);
-    sheaf_status status = out.failed ? sheaf__no_memory(err, "the trace")
-                                     : sheaf__file_replace(path, out.text, out.size, err);
+    sheaf_status status = out.failed || !path ? sheaf__no_memory(err, "the trace")
+                                              : sheaf__file_replace(path, out.text, out.size, err);
     sheaf__str_free(&out);
+    sheaf__free(path);
     return status;
+}
+
+void sheaf__trace_finish(sheaf_context *context)
+{
+    sheaf_error err;
+    if (sheaf__trace_write(context, &err) < 0)
+        sheaf__log(SHEAF_LOG_WARN, "SHEAF_TRACE: the trace is not written: %s", err.message);
+    atomic_store(&context->tracing, false);
 }
 
 void sheaf__trace_free(sheaf_context *context)
 {
-    /* A trace that cannot be written is no reason to fail the end of a program; nobody is left to
-     * ask. */
-    if (atomic_exchange(&context->tracing, false))
-        sheaf__trace_write(context, NULL);
+    sheaf__trace_finish(context);
     sheaf__free(context->trace);
 }

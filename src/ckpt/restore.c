@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/trace.h"
 #include "ckpt/shard.h"
 #include "format/bundle.h"
 #include "tensor/frame.h"
@@ -319,6 +320,7 @@ static sheaf_status restore_all(struct restoring *r, sheaf_error *err)
 sheaf_status sheaf__ckpt_restore(sheaf_trackable *root, const sheaf_trackable *optional,
                                  const char *path, sheaf_error *err)
 {
+    SHEAF__TRACE("checkpoint.restore");
     struct restoring r = {.path = path, .optional = optional};
     SHEAF__TRY(sheaf__objects_walk(&r.objects, root, err));
     struct sheaf__save_group *g = r.objects.group;

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "base/trace.h"
 #include "ckpt/plan.h"
 #include "ckpt/shard.h"
 #include "ckpt/sweep.h"
@@ -247,6 +248,7 @@ static sheaf_status write_checkpoint(struct saving *s, sheaf_error *err)
 
 sheaf_status sheaf__ckpt_save(const struct sheaf__ckpt_save *save, bool *skipped, sheaf_error *err)
 {
+    SHEAF__TRACE("checkpoint.save");
     struct saving s = {.job = save};
     *skipped = false;
     SHEAF__TRY(sheaf__ckpt_check_options(save->options, err));

@@ -5,6 +5,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "base/trace.h"
 #include "coll/core.h"
 
 #include <string.h>
@@ -160,6 +161,7 @@ static sheaf_status reduce(struct sheaf__channel *channel, enum sheaf__coll_kind
                            const struct sheaf__reduction *reduction, const struct sheaf__wait *wait,
                            sheaf_error *err)
 {
+    SHEAF__TRACE("reduce");
     struct sheaf__coll_args args;
     SHEAF__TRY(sheaf__coll_check_reduction(reduction, err));
     sheaf__coll_reduction_args(kind, reduction, &args);

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/trace.h"
 #include "data/iterator.h"
 #include "data/rewrite.h"
 #include "distribute/dist_dataset.h"
@@ -196,6 +197,7 @@ static sheaf_status check_next(sheaf_dist_iterator *it, sheaf_error *err)
 
 sheaf_status sheaf_next(sheaf_dist_iterator *it, sheaf_values **out, sheaf_error *err)
 {
+    SHEAF__TRACE("input.next");
     SHEAF__TRY(check_next(it, err));
     if (it->ended)
         return SHEAF_END;

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/trace.h"
 #include "distribute/bind.h"
 #include "distribute/direct.h"
 #include "distribute/gradient_sum.h"
@@ -203,6 +204,7 @@ static sheaf_status minimize_summed(struct update *u, sheaf_tape *tape, sheaf_te
 
 sheaf_status sheaf_optimizer_minimize(sheaf_optimizer *o, sheaf_tape *tape, sheaf_tensor *loss)
 {
+    SHEAF__TRACE("minimize");
     sheaf_error err = {0};
     sheaf_replica *r = sheaf_replica_context();
     sheaf_status status = check_minimize(o, r, &err);

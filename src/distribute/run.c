@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/trace.h"
 #include "data/rewrite.h"
 #include "distribute/replica.h"
 #include "distribute/values.h"
@@ -43,6 +44,7 @@ static sheaf_status run_in_scope(sheaf_strategy *s, const struct sheaf__job *job
     if (s->cls == &sheaf__strategy_default_class)
         return run_plainly(job, err);
     struct sheaf__mode mode = {.kind = SHEAF__MODE_CROSS, .strategy = s};
+    SHEAF__TRACE("step");
     sheaf__mode_push(&mode);
     sheaf_status status = s->cls->step_begin ? s->cls->step_begin(s, err) : SHEAF_OK;
     if (status >= 0) {

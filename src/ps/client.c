@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "base/trace.h"
 #include "ps/variable.h"
 #include "tensor/frame.h"
 
@@ -111,6 +112,7 @@ sheaf_status sheaf__ps_call(struct sheaf__ps_client *client, int i, uint32_t kin
 /* New values of the variables in client->wanted, one message to each server. */
 static sheaf_status pull(struct sheaf__ps_client *client, size_t count, sheaf_error *err)
 {
+    SHEAF__TRACE("ps.pull");
     sheaf_status status = SHEAF_OK;
     struct sheaf__ps_variable_ref *const *wanted = client->wanted;
     if (!sheaf__array_reserve((void **)&client->into, &client->into_capacity, count,
@@ -258,6 +260,7 @@ static sheaf_status push_again(struct sheaf__ps_client *client, sheaf_error *err
 
 static sheaf_status push(struct sheaf__ps_client *client, sheaf_error *err)
 {
+    SHEAF__TRACE("ps.push");
     sheaf_status status = SHEAF_OK;
     for (int s = 0; s < client->server_count && status >= 0; s++) {
         uint32_t updates = 0;

@@ -53,6 +53,20 @@ def case_mirrored_in_a_cluster(t):
     check(one["steps"] == "690", "one worker", one)
 
 
+def case_trace(t):
+    """SHEAF_TRACE: every task writes its spans to a file of its own; what cannot be written is said."""
+    trace = f"{t.work}/trace"
+    summary(t.launch("--worker 2 --ps 1", SHEAF_TRACE=trace))
+    for task, spans in (("worker-0", {"step", "minimize", "ps.pull", "ps.push", "input.next", "checkpoint.save"}),
+                        ("worker-1", {"step"}), ("ps-0", set())):
+        with open(f"{trace}.{task}", encoding="ascii") as file:
+            found = {event["name"] for event in json.load(file)["traceEvents"]}
+        check(spans <= found, f"spans of {task}", found)
+    t.out = f"{t.work}/other"
+    task = t.digits("--epochs", "1", name="unwritable", SHEAF_TRACE="/nonexistent/trace")
+    check(task.ends(60) == 0 and "the trace is not written: " in task.err, "nothing is said", task.show())
+
+
 def case_workers(t):
     one = summary(t.launch("--worker 2"))
     check(one["steps"] == "690", "two workers share the batches", one)
