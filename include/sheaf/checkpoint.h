@@ -92,8 +92,9 @@ SHEAF_CHECKED sheaf_status sheaf_checkpoint_write(sheaf_checkpoint *c, const cha
  *  everything was read. Objects of the file that this program does not have are left alone. */
 SHEAF_CHECKED sheaf_status sheaf_checkpoint_restore(sheaf_checkpoint *c, const char *path,
                                                     sheaf_error *err);
-/** The newest checkpoint of a directory by its state file that still has its index, text of the frame; NULL if there is
- *  none. */
+/** The newest checkpoint of a directory that has its index, text of the frame; NULL if there is none. Its state file says
+ *  which; without one, or where it cannot be read or its newest checkpoint is not there (a directory that was moved), the
+ *  highest number of the files does, with a warning. Whatever looks for the newest checkpoint finds it so. */
 SHEAF_API const char *sheaf_checkpoint_latest(const char *directory);
 
 /* A directory of checkpoints. */
@@ -116,7 +117,7 @@ SHEAF_API void sheaf_checkpoint_manager_free(sheaf_checkpoint_manager *m);
  *  with a warning; if nothing else is left, the damage is the error. */
 SHEAF_CHECKED sheaf_status sheaf_manager_restore(sheaf_checkpoint_manager *m, const char **path,
                                                  sheaf_error *err);
-/** Saves now, then deletes the oldest beyond max_to_keep. */
+/** Saves now, under a number above all that are there (none is ever replaced), then deletes the oldest beyond max_to_keep. */
 SHEAF_CHECKED sheaf_status sheaf_manager_save(sheaf_checkpoint_manager *m, bool last,
                                               const char **path, sheaf_error *err);
 /** Saves if `step` passed a multiple of every_steps since the last call. */
@@ -129,7 +130,8 @@ SHEAF_CHECKED sheaf_status sheaf_manager_step(sheaf_checkpoint_manager *m, int64
 SHEAF_CHECKED sheaf_status sheaf_checkpoint_wait(const char *directory, const char *previous,
                                                  double deadline, const char **path,
                                                  sheaf_error *err);
-/** The same, and restores it; one that is deleted meanwhile, because newer ones came, is skipped. */
+/** The same, and restores it; one that is deleted meanwhile, because newer ones came, is skipped, and a damaged one is
+ *  passed over with a warning, as by sheaf_manager_restore(). */
 SHEAF_CHECKED sheaf_status sheaf_checkpoint_restore_next(sheaf_checkpoint *c, const char *directory,
                                                          const char *previous, double deadline,
                                                          const char **path, sheaf_error *err);

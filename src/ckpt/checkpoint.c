@@ -4,11 +4,15 @@
 #include "base/array.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "ckpt/directory.h"
+#include "format/bundle.h"
 #include "tensor/frame.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #define COUNTER "save_counter"
@@ -142,6 +146,7 @@ void sheaf_checkpoint_free(sheaf_checkpoint *c)
     if (!c)
         return;
     clear_group(&c->root);
+    sheaf__strings_clear(&c->left_out);
     sheaf__free(c);
 }
 
@@ -235,6 +240,34 @@ static sheaf_status save_at(sheaf_checkpoint *c, struct sheaf__ckpt_save how, co
     return sheaf__ckpt_save(&how, skipped, err);
 }
 
+/* Raises the number of the next save above all that are there. */
+static sheaf_status choose_number(sheaf_checkpoint *c, const char *prefix, int64_t *number,
+                                  sheaf_error *err)
+{
+    struct sheaf__save_group *g = NULL;
+    int64_t there = 0;
+    sheaf_status status = sheaf__checkpoint_group(c, &g, err);
+    SHEAF__TRY(status);
+    const bool writes = !g || g->cls->writes(g);
+    if (writes)
+        status = sheaf__directory_highest(prefix, &there, err);
+    if (status >= 0 && there >= *number)
+        *number = there + 1;
+    if (!g || !g->cls->agree)
+        return status;
+    /* The others wait for the number: they get the failure instead. */
+    if (status < 0)
+        return g->cls->finish ? g->cls->finish(g, status, err) : status;
+    char text[24];
+    const char *said = text;
+    snprintf(text, sizeof(text), "%" PRId64, *number);
+    SHEAF__TRY(g->cls->agree(g, &said, err));
+    return said && sheaf__str_to_int(said, number)
+               ? SHEAF_OK
+               : sheaf__error(err, SHEAF_ERR_INTERNAL, "the number of a checkpoint is '%.20s'",
+                              said ? said : "");
+}
+
 sheaf_status sheaf__checkpoint_save_next(sheaf_checkpoint *c, const struct sheaf__ckpt_save *how,
                                          const char *prefix, const char **path, sheaf_error *err)
 {
@@ -242,11 +275,14 @@ sheaf_status sheaf__checkpoint_save_next(sheaf_checkpoint *c, const struct sheaf
     if (!prefix || !*prefix)
         return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "a checkpoint without a path");
     struct sheaf__ckpt_counter before = c->counter;
-    char *name = sheaf__printf("%s-%" PRId64, prefix, c->counter.value + 1);
+    int64_t number = c->counter.value + 1;
+    if (how->keeps)
+        SHEAF__TRY(choose_number(c, prefix, &number, err));
+    char *name = sheaf__printf("%s-%" PRId64, prefix, number);
     if (!name)
         return sheaf__no_memory(err, "saving a checkpoint");
     bool skipped = false;
-    c->counter.value++;
+    c->counter.value = number;
     c->counter.made = true;
     sheaf_status status = save_at(c, *how, name, &skipped, err);
     if (status < 0 || skipped)
@@ -296,6 +332,35 @@ sheaf_status sheaf_checkpoint_restore(sheaf_checkpoint *c, const char *path, she
     if (status < 0 || c->counter.value == 0)
         c->counter.made = before.made;
     return status;
+}
+
+sheaf_status sheaf__checkpoint_verify(const char *path, sheaf_error *err)
+{
+    sheaf_bundle *b = NULL;
+    SHEAF__TRY(sheaf_bundle_open(path, &b, err));
+    sheaf_status status = sheaf_bundle_verify(b, err);
+    sheaf_bundle_free(b);
+    return status;
+}
+
+/* A restore changes nothing unless it can read everything, so it is the test. */
+sheaf_status sheaf__checkpoint_try(sheaf_checkpoint *c, const char *path, bool *damaged,
+                                   sheaf_error *err)
+{
+    sheaf_error fault = {0}, damage = {0};
+    *damaged = false;
+    if (sheaf_checkpoint_restore(c, path, &fault) >= 0)
+        return SHEAF_OK;
+    /* If it is whole, it is of another program. */
+    *damaged = sheaf__checkpoint_verify(path, &damage) < 0;
+    return sheaf__error_copy(err, *damaged ? &damage : &fault);
+}
+
+void sheaf__checkpoint_leave_out(const char *path, const sheaf_error *damage)
+{
+    char text[512];
+    sheaf_error_format(damage, text, sizeof(text));
+    sheaf__log(SHEAF_LOG_WARN, "checkpoint '%s' cannot be read and is left out: %s", path, text);
 }
 
 sheaf_status sheaf__checkpoint_group(sheaf_checkpoint *c, struct sheaf__save_group **group,

@@ -4,6 +4,7 @@
 
 /* Inside of a checkpoint object, for the manager. */
 
+#include "base/array.h"
 #include "ckpt/save.h"
 
 struct sheaf__ckpt_edge {
@@ -31,6 +32,7 @@ struct sheaf_checkpoint {
     struct sheaf__ckpt_group root;
     struct sheaf__ckpt_counter counter;
     sheaf_error latched;
+    struct sheaf__strings left_out; /* damaged ones that a follower has met */
 };
 
 /* The latched error, if there is one. */
@@ -39,6 +41,14 @@ sheaf_status sheaf__checkpoint_check(const sheaf_checkpoint *c, sheaf_error *err
  * frame, NULL where this process has no part in it. */
 sheaf_status sheaf__checkpoint_save_next(sheaf_checkpoint *c, const struct sheaf__ckpt_save *how,
                                          const char *prefix, const char **path, sheaf_error *err);
+/* Restores, as sheaf_checkpoint_restore(). `*damaged`: it failed as the files cannot be read, and the
+ * error says what is wrong with them, so an older checkpoint will do. */
+sheaf_status sheaf__checkpoint_try(sheaf_checkpoint *c, const char *path, bool *damaged,
+                                   sheaf_error *err);
+/* Reads every byte of a checkpoint. */
+sheaf_status sheaf__checkpoint_verify(const char *path, sheaf_error *err);
+/* Warns that a damaged checkpoint is passed over. */
+void sheaf__checkpoint_leave_out(const char *path, const sheaf_error *damage);
 /* The group of tasks that save together, NULL: this process alone. */
 sheaf_status sheaf__checkpoint_group(sheaf_checkpoint *c, struct sheaf__save_group **group,
                                      sheaf_error *err);

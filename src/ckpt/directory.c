@@ -2,20 +2,16 @@
 #include "ckpt/directory.h"
 
 #include "base/clock.h"
-#include "base/config.h"
 #include "base/crc32c.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "base/wait.h"
 #include "format/bundle.h"
 #include "tensor/frame.h"
 
 #include <string.h>
-
-#define POLL (50 * SHEAF__MS)
 
 static sheaf_status no_memory(sheaf_error *err)
 {
@@ -108,18 +104,19 @@ static sheaf_status add_state(struct sheaf__strings *paths, const char *director
     return SHEAF_OK;
 }
 
-/* The N of "<name>-N.index"; -1: it is no such name. */
+/* The N of "<name>-N.index", of any name if that is NULL; -1: it is no such file. */
 static int64_t number_of(const char *file, const char *name)
 {
-    size_t size = strlen(name);
+    const char *dash = name ? file + strnlen(file, strlen(name)) : strrchr(file, '-');
     int64_t number = -1;
     char digits[24];
-    if (strncmp(file, name, size) != 0 || file[size] != '-' || !sheaf__str_ends(file, ".index"))
+    if ((name && strncmp(file, name, strlen(name)) != 0) || !dash || *dash != '-' ||
+        !sheaf__str_ends(dash, ".index"))
         return -1;
-    size_t length = strlen(file) - size - 1 - strlen(".index");
+    size_t length = strlen(dash + 1) - strlen(".index");
     if (length == 0 || length >= sizeof(digits))
         return -1;
-    memcpy(digits, file + size + 1, length);
+    memcpy(digits, dash + 1, length);
     digits[length] = 0;
     if (strspn(digits, "0123456789") != length || !sheaf__str_to_int(digits, &number))
         return -1;
@@ -180,24 +177,85 @@ static void move_last_to_front(struct sheaf__strings *paths, size_t known)
     }
 }
 
-sheaf_status sheaf__directory_candidates(const char *directory, const char *name,
+/* Whether the newest checkpoint that a state file names is there: if not, the directory was moved or
+ * copied in part, and the file says nothing of what is in it. */
+static bool names_what_is_there(const struct sheaf__state_file *s, const char *directory)
+{
+    char *latest = s->latest ? sheaf__directory_resolve(directory, s->latest) : NULL;
+    const bool there = latest && sheaf__directory_has(latest);
+    sheaf__free(latest);
+    return there;
+}
+
+/* Reads the state file; false, with a warning if `warn`, if it is no help. */
+static bool read_state(struct sheaf__state_file *s, const char *directory, bool warn)
+{
+    sheaf_error fault = {0};
+    sheaf_status status = sheaf__state_file_read(s, directory, &fault);
+    const bool usable = status >= 0 && names_what_is_there(s, directory);
+    if (!warn || usable || status == SHEAF_ERR_NOT_FOUND)
+        return usable;
+    if (status < 0)
+        sheaf__log(SHEAF_LOG_WARN, "%s: %s; looking at the files of the directory", fault.file,
+                   fault.message);
+    else
+        sheaf__log(SHEAF_LOG_WARN,
+                   "%s/checkpoint: its newest checkpoint '%s' is not there; looking at the files "
+                   "of the directory",
+                   directory, s->latest ? s->latest : "");
+    return false;
+}
+
+/* What the state file names, then what was finished after it. */
+static sheaf_status add_by_state(struct sheaf__strings *paths, const char *directory,
+                                 const char *name, const struct sheaf__state_file *s,
+                                 sheaf_error *err)
+{
+    const char *latest = sheaf__path_name(s->latest), *dash = strrchr(latest, '-');
+    char *own = name || !dash ? NULL : sheaf__strndup(latest, (size_t)(dash - latest));
+    sheaf_status status = add_state(paths, directory, s, err);
+    const size_t known = paths->count;
+    if (status >= 0 && (name || own))
+        status = add_numbered(paths, directory, name ? name : own, changed(directory, "checkpoint"),
+                              err);
+    if (status >= 0)
+        move_last_to_front(paths, known);
+    sheaf__free(own);
+    return status;
+}
+
+sheaf_status sheaf__directory_candidates(const char *directory, const char *name, bool warn,
                                          struct sheaf__strings *paths, sheaf_error *err)
 {
     struct sheaf__state_file s = {0};
-    sheaf_error fault = {0};
-    sheaf_status status = sheaf__state_file_read(&s, directory, &fault);
-    int64_t since = status >= 0 ? changed(directory, "checkpoint") : -1;
-    if (status < 0 && status != SHEAF_ERR_NOT_FOUND)
-        sheaf__log(SHEAF_LOG_WARN, "%s: %s; looking at the files of the directory", fault.file,
-                   fault.message);
-    status = add_state(paths, directory, &s, err);
-    size_t known = paths->count;
-    if (status >= 0)
-        status = add_numbered(paths, directory, name, since, err);
-    if (status >= 0)
-        move_last_to_front(paths, known);
+    sheaf_status status = SHEAF_OK;
+    if (read_state(&s, directory, warn)) {
+        status = add_by_state(paths, directory, name, &s, err);
+    } else {
+        status = add_numbered(paths, directory, name, -1, err);
+        if (status >= 0)
+            status = add_state(paths, directory, &s, err);
+    }
     sheaf__state_file_free(&s);
     return status;
+}
+
+sheaf_status sheaf__directory_highest(const char *prefix, int64_t *number, sheaf_error *err)
+{
+    struct sheaf__strings files = {0};
+    char *directory = sheaf__path_directory(prefix);
+    *number = 0;
+    if (!directory)
+        return no_memory(err);
+    /* One that is not there yet, or cannot be looked into, is the save's to speak of. */
+    if (sheaf__file_list(directory, &files, NULL) >= 0)
+        for (size_t i = 0; i < files.count; i++) {
+            int64_t n = number_of(files.items[i], sheaf__path_name(prefix));
+            *number = n > *number ? n : *number;
+        }
+    sheaf__strings_clear(&files);
+    sheaf__free(directory);
+    return SHEAF_OK;
 }
 
 sheaf_status sheaf__directory_sidecar(const char *path, struct sheaf__sidecar *sidecar,
@@ -218,71 +276,11 @@ sheaf_status sheaf__directory_sidecar(const char *path, struct sheaf__sidecar *s
 
 const char *sheaf_checkpoint_latest(const char *directory)
 {
-    struct sheaf__state_file s = {0};
     struct sheaf__strings paths = {0};
     const char *latest = NULL;
-    if (!directory || sheaf__state_file_read(&s, directory, NULL) < 0)
-        return NULL;
-    if (add_state(&paths, directory, &s, NULL) >= 0 && paths.count)
+    if (directory && sheaf__directory_candidates(directory, NULL, true, &paths, NULL) >= 0 &&
+        paths.count)
         latest = sheaf__frame_text(paths.items[0], strlen(paths.items[0]));
     sheaf__strings_clear(&paths);
-    sheaf__state_file_free(&s);
     return latest;
-}
-
-/* Waiting. */
-
-/* Whether the run that we belong to ended with this checkpoint. */
-static bool is_last(const char *path)
-{
-    struct sheaf__sidecar s = {0};
-    if (sheaf__directory_sidecar(path, &s, NULL) < 0)
-        return false;
-    const char *run = sheaf__config_text(SHEAF__CONFIG_RUN_ID);
-    bool last = s.last && !strcmp(s.run_id ? s.run_id : "", run);
-    sheaf__sidecar_free(&s);
-    return last;
-}
-
-sheaf_status sheaf_checkpoint_wait(const char *directory, const char *previous, double deadline,
-                                   const char **path, sheaf_error *err)
-{
-    int64_t until = sheaf__clock_deadline(deadline);
-    if (!directory)
-        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "no directory of checkpoints");
-    for (;;) {
-        const char *latest = sheaf_checkpoint_latest(directory);
-        if (latest && (!previous || strcmp(latest, previous) != 0)) {
-            *path = latest;
-            return SHEAF_OK;
-        }
-        /* What is last stays last, but the newer one may have come between the two looks. */
-        if (latest && is_last(latest))
-            return SHEAF_END;
-        int64_t now = sheaf__clock_now();
-        if (now >= until)
-            return sheaf__error(err, SHEAF_ERR_DEADLINE, "no new checkpoint in '%s' after %g s",
-                                directory, deadline);
-        int64_t next = until - now < POLL ? until : now + POLL;
-        SHEAF__TRY(sheaf__wait_sleep(next, NULL, err));
-    }
-}
-
-sheaf_status sheaf_checkpoint_restore_next(sheaf_checkpoint *c, const char *directory,
-                                           const char *previous, double deadline, const char **path,
-                                           sheaf_error *err)
-{
-    for (const char *next = NULL;; previous = next) {
-        sheaf_error fault = {0};
-        sheaf_status status = sheaf_checkpoint_wait(directory, previous, deadline, &next, err);
-        if (status != SHEAF_OK)
-            return status;
-        status = sheaf_checkpoint_restore(c, next, &fault);
-        if (status < 0 && !sheaf__directory_has(next))
-            continue;
-        if (status < 0)
-            return sheaf__error_copy(err, &fault);
-        *path = next;
-        return SHEAF_OK;
-    }
 }

@@ -17,10 +17,15 @@ char *sheaf__directory_resolve(const char *directory, const char *path);
 /* True if the checkpoint has an index. */
 bool sheaf__directory_has(const char *path);
 /* Checkpoints of the directory that might be restored, best first: those of the state file from the
- * newest on, then those named "<name>-N" that it does not know but that are newer than it is (a save
- * that ended between the two), or all of them if there is no state file. Only with an index. */
-sheaf_status sheaf__directory_candidates(const char *directory, const char *name,
+ * newest on, before them those named "<name>-N" that it does not know but that are newer than it is (a
+ * save that ended between the two). A state file that is missing, cannot be read, or whose newest
+ * checkpoint is not there counts for nothing: then it is all "<name>-N", the highest N first (with a
+ * warning if `warn`, unless it is just missing). `name` NULL: the name is that of the state file's
+ * newest, else any. Only with an index. */
+sheaf_status sheaf__directory_candidates(const char *directory, const char *name, bool warn,
                                          struct sheaf__strings *paths, sheaf_error *err);
+/* The highest N of the "<prefix>-N" that are there, 0 for none. */
+sheaf_status sheaf__directory_highest(const char *prefix, int64_t *number, sheaf_error *err);
 /* What is noted beside a checkpoint; zeroed if nothing is. */
 sheaf_status sheaf__directory_sidecar(const char *path, struct sheaf__sidecar *sidecar,
                                       sheaf_error *err);

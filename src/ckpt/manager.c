@@ -211,7 +211,8 @@ sheaf_status sheaf_manager_save(sheaf_checkpoint_manager *m, bool last, const ch
     SHEAF__TRY(check_manager(m, err));
     sheaf_checkpoint_options options = m->save;
     options.last |= last;
-    struct sheaf__ckpt_save how = {.options = &options, .committed = committed, .user = m};
+    struct sheaf__ckpt_save how = {
+        .options = &options, .keeps = true, .committed = committed, .user = m};
     return sheaf__checkpoint_save_next(m->checkpoint, &how, m->prefix, path, err);
 }
 
@@ -237,53 +238,41 @@ sheaf_status sheaf_manager_step(sheaf_checkpoint_manager *m, int64_t step, sheaf
 
 /* Restoring the newest complete one. */
 
-/* Reads every byte of a checkpoint. */
-static sheaf_status verify(const char *path, sheaf_error *err)
-{
-    sheaf_bundle *b = NULL;
-    SHEAF__TRY(sheaf_bundle_open(path, &b, err));
-    sheaf_status status = sheaf_bundle_verify(b, err);
-    sheaf_bundle_free(b);
-    return status;
-}
-
 /* An older one will do; of the last one the error speaks. */
-static void leave_out(const struct sheaf__strings *paths, size_t i, const sheaf_error *err)
+static void leave_out(const struct sheaf__strings *paths, size_t i, const sheaf_error *damage)
 {
-    char text[512];
-    if (i + 1 == paths->count)
-        return;
-    sheaf_error_format(err, text, sizeof(text));
-    sheaf__log(SHEAF_LOG_WARN, "checkpoint '%s' is not complete and left out: %s", paths->items[i],
-               text);
+    if (i + 1 < paths->count)
+        sheaf__checkpoint_leave_out(paths->items[i], damage);
 }
 
-/* One task alone: a restore changes nothing unless it can read everything, so it is the test. */
+/* One task alone. `*path` is text of `paths`. */
 static sheaf_status restore_first(sheaf_checkpoint_manager *m, const struct sheaf__strings *paths,
                                   const char **path, sheaf_error *err)
 {
-    sheaf_error fault = {0}, damage;
+    sheaf_error fault = {0};
     for (size_t i = 0; i < paths->count; i++) {
+        bool damaged;
         fault = (sheaf_error){0};
-        if (sheaf_checkpoint_restore(m->checkpoint, paths->items[i], &fault) >= 0) {
+        if (sheaf__checkpoint_try(m->checkpoint, paths->items[i], &damaged, &fault) >= 0) {
             *path = paths->items[i];
             return SHEAF_OK;
         }
-        damage = (sheaf_error){0};
-        if (verify(paths->items[i], &damage) >= 0)
-            return sheaf__error_copy(err, &fault); /* whole, but not of this program */
-        leave_out(paths, i, &damage);
+        if (!damaged)
+            break;
+        leave_out(paths, i, &fault);
     }
-    return paths->count ? sheaf__error_copy(err, &damage) : SHEAF_OK;
+    return paths->count ? sheaf__error_copy(err, &fault) : SHEAF_OK;
 }
 
-/* Several tasks: the writer chooses by reading everything, all restore that one. */
-static sheaf_status choose_first(const struct sheaf__strings *paths, const char **path,
-                                 sheaf_error *err)
+/* Several tasks: the writer chooses by reading everything. `*path` is text of `paths`. */
+static sheaf_status choose_first(sheaf_checkpoint_manager *m, const struct sheaf__strings *paths,
+                                 const char **path, sheaf_error *err)
 {
     sheaf_error damage = {0};
+    (void)m;
     for (size_t i = 0; i < paths->count; i++) {
-        if (verify(paths->items[i], &damage) >= 0) {
+        damage = (sheaf_error){0};
+        if (sheaf__checkpoint_verify(paths->items[i], &damage) >= 0) {
             *path = paths->items[i];
             return SHEAF_OK;
         }
@@ -292,34 +281,39 @@ static sheaf_status choose_first(const struct sheaf__strings *paths, const char 
     return paths->count ? sheaf__error_copy(err, &damage) : SHEAF_OK;
 }
 
-static sheaf_status restore_together(sheaf_checkpoint_manager *m, struct sheaf__save_group *g,
-                                     const struct sheaf__strings *paths, const char **path,
-                                     sheaf_error *err)
+/* Restores or chooses the first candidate that `use` can; `*path` is text of the frame, or NULL. */
+static sheaf_status first_candidate(sheaf_checkpoint_manager *m,
+                                    sheaf_status (*use)(sheaf_checkpoint_manager *m,
+                                                        const struct sheaf__strings *paths,
+                                                        const char **path, sheaf_error *err),
+                                    const char **path, sheaf_error *err)
+{
+    struct sheaf__strings paths = {0};
+    const char *found = NULL;
+    sheaf_status status = sheaf__directory_candidates(m->directory, m->name, true, &paths, err);
+    if (status >= 0)
+        status = use(m, &paths, &found, err);
+    if (status >= 0)
+        *path = found ? sheaf__frame_text(found, strlen(found)) : NULL;
+    sheaf__strings_clear(&paths);
+    return status;
+}
+
+static sheaf_status restore_newest(sheaf_checkpoint_manager *m, struct sheaf__save_group *g,
+                                   const char **path, sheaf_error *err)
 {
     sheaf_status status = SHEAF_OK;
+    if (!g || !g->cls->agree)
+        return first_candidate(m, restore_first, path, err);
+    *path = NULL;
     if (g->cls->writes(g))
-        status = choose_first(paths, path, err);
+        status = first_candidate(m, choose_first, path, err);
     if (status < 0) {
         /* The others wait for the choice: they get the failure instead. */
         return g->cls->finish ? g->cls->finish(g, status, err) : status;
     }
     SHEAF__TRY(g->cls->agree(g, path, err));
     return *path ? sheaf_checkpoint_restore(m->checkpoint, *path, err) : SHEAF_OK;
-}
-
-static sheaf_status restore_newest(sheaf_checkpoint_manager *m, struct sheaf__save_group *g,
-                                   const char **path, sheaf_error *err)
-{
-    struct sheaf__strings paths = {0};
-    const char *found = NULL;
-    sheaf_status status = sheaf__directory_candidates(m->directory, m->name, &paths, err);
-    if (status >= 0)
-        status = g && g->cls->agree ? restore_together(m, g, &paths, &found, err)
-                                    : restore_first(m, &paths, &found, err);
-    if (status >= 0)
-        *path = found ? sheaf__frame_text(found, strlen(found)) : NULL;
-    sheaf__strings_clear(&paths);
-    return status;
 }
 
 /* The others begin when the writer has restored what all use; then what is their own, from the

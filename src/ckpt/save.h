@@ -12,6 +12,7 @@ struct sheaf__ckpt_save {
     sheaf_trackable *root;
     const char *path; /* the new checkpoint's */
     const sheaf_checkpoint_options *options;
+    bool keeps; /* the number is above all that are there: none is replaced */
     /* Called where the checkpoint was written, after it became visible and before any other task
      * goes on: the state file. May be NULL. */
     sheaf_status (*committed)(void *user, const char *path, sheaf_error *err);

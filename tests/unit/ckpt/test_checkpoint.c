@@ -407,6 +407,7 @@ static void latest_walks_back(void **state)
     rig_ok(sheaf__bundle_delete(rig_path("x-2"), &err), &err);
     rig_ok(sheaf__bundle_delete(rig_path("x-1"), &err), &err);
     assert_null(sheaf_checkpoint_latest(rig_folder()));
+    assert_non_null(strstr(rig_log_take(), "its newest checkpoint 'x-3' is not there"));
     sheaf_checkpoint_free(c);
     fake_free(w);
     sheaf_frame_clear();

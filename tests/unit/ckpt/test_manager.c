@@ -215,12 +215,12 @@ static void t59_newest_complete(void **state)
     flip("run/ckpt-5.data-00000-of-00001", 1);
     assert_true(restored("ckpt-4") == 4);
     const char *log = rig_log_take();
-    assert_non_null(strstr(log, "ckpt-5' is not complete and left out"));
+    assert_non_null(strstr(log, "ckpt-5' cannot be read and is left out"));
     assert_non_null(strstr(log, "checksum mismatch"));
     rig_ok(sheaf__file_unlink(rig_path("run/ckpt-4.data-00000-of-00001"), &err), &err);
     assert_true(restored("ckpt-3") == 3);
     log = rig_log_take();
-    assert_non_null(strstr(log, "ckpt-4' is not complete"));
+    assert_non_null(strstr(log, "ckpt-4' cannot be read"));
     flip("run/ckpt-3.index", 3);
     assert_true(restored("ckpt-2") == 2);
     rig_log_take();
@@ -234,7 +234,7 @@ static void t59_newest_complete(void **state)
     rig_fails(sheaf_manager_restore(r.manager, NULL, &err), &err, SHEAF_ERR_DATA_LOSS,
               "checksum mismatch");
     log = rig_log_take(); /* the error speaks of the last one */
-    assert_true(strstr(log, "ckpt-5' is not complete") && !strstr(log, "ckpt-1"));
+    assert_true(strstr(log, "ckpt-5' cannot be read") && !strstr(log, "ckpt-1"));
     end(&r);
     sheaf_frame_clear();
 }
@@ -267,6 +267,107 @@ static void beyond_the_state_file(void **state)
     rig_ok(sheaf__file_unlink(rig_path("run/checkpoint"), &err), &err);
     assert_true(restored("ckpt-3") == 33);
     sheaf__free(old);
+    sheaf_frame_clear();
+}
+
+static void put_state(const char *latest)
+{
+    sheaf_error err;
+    char text[512];
+    int size = snprintf(text, sizeof(text),
+                        "model_checkpoint_path: \"%s\"\nall_model_checkpoint_paths: \"%s\"\n",
+                        latest, latest);
+    rig_ok(sheaf__file_replace(rig_path("run/checkpoint"), text, (size_t)size, &err), &err);
+}
+
+static int count_of(const char *text, const char *what)
+{
+    int count = 0;
+    for (; (text = strstr(text, what)); text++)
+        count++;
+    return count;
+}
+
+/* A directory that was moved has a state file that names what is elsewhere: the files decide, for
+ * everybody who looks for the newest one, with one warning. */
+static void state_file_of_elsewhere(void **state)
+{
+    (void)state;
+    static const char *const latest[] = {"/nowhere/run/ckpt-3", "ckpt-9"};
+    sheaf_error err;
+    struct run r = start(NULL);
+    for (int i = 1; i <= 3; i++)
+        save(&r, (float)i);
+    end(&r);
+    for (int i = 0; i < 2; i++) {
+        put_state(latest[i]);
+        assert_true(restored("ckpt-3") == 3);
+        assert_int_equal(count_of(rig_log_take(), latest[i]), 1);
+        assert_string_equal(sheaf_checkpoint_latest(rig_path("run")), rig_path("run/ckpt-3"));
+        assert_int_equal(count_of(rig_log_take(), latest[i]), 1);
+    }
+    rig_ok(sheaf__file_replace(rig_path("run/checkpoint"), "junk", 4, &err), &err);
+    assert_string_equal(sheaf_checkpoint_latest(rig_path("run")), rig_path("run/ckpt-3"));
+    assert_non_null(strstr(rig_log_take(), "looking at the files of the directory"));
+    rig_ok(sheaf__file_unlink(rig_path("run/checkpoint"), &err), &err);
+    assert_string_equal(sheaf_checkpoint_latest(rig_path("run")), rig_path("run/ckpt-3"));
+    sheaf_frame_clear();
+}
+
+/* A program that restores nothing, or not the newest, still replaces no checkpoint. */
+static void none_is_replaced(void **state)
+{
+    (void)state;
+    sheaf_error err;
+    struct run r = start(NULL);
+    for (int i = 1; i <= 3; i++)
+        save(&r, (float)i);
+    end(&r);
+    r = start(NULL);
+    assert_string_equal(save(&r, 9), "ckpt-4");
+    end(&r);
+    r = start(NULL);
+    rig_ok(sheaf_checkpoint_restore(r.checkpoint, rig_path("run/ckpt-1"), &err), &err);
+    assert_string_equal(save(&r, 10), "ckpt-5");
+    end(&r);
+    for (int i = 1; i <= 3; i++) {
+        char name[32];
+        snprintf(name, sizeof(name), "run/ckpt-%d", i);
+        r = start(NULL);
+        rig_ok(sheaf_checkpoint_restore(r.checkpoint, rig_path(name), &err), &err);
+        assert_true(get(&r) == i);
+        end(&r);
+    }
+    sheaf_frame_clear();
+}
+
+/* A follower passes over what a trainer passes over, with one warning, and waits for the next. */
+static void follower_passes_over_damage(void **state)
+{
+    (void)state;
+    sheaf_error err = {0};
+    const char *path = NULL;
+    struct run r = start(NULL), f = start(&(sheaf_manager_options){.name = "follower"});
+    for (int i = 1; i <= 2; i++)
+        save(&r, (float)i);
+    flip("run/ckpt-2.data-00000-of-00001", 1);
+    rig_ok(sheaf_checkpoint_restore_next(f.checkpoint, rig_path("run"), NULL, 1, &path, &err),
+           &err);
+    assert_string_equal(sheaf__path_name(path), "ckpt-1");
+    assert_true(get(&f) == 1);
+    const char *log = rig_log_take();
+    assert_int_equal(count_of(log, "ckpt-2' cannot be read and is left out"), 1);
+    assert_non_null(strstr(log, "checksum mismatch"));
+    assert_int_equal(
+        sheaf_checkpoint_restore_next(f.checkpoint, rig_path("run"), path, 0.06, &path, &err),
+        SHEAF_ERR_DEADLINE);
+    assert_string_equal(rig_log_take(), "");
+    assert_string_equal(save(&r, 3), "ckpt-3");
+    rig_ok(sheaf_checkpoint_restore_next(f.checkpoint, rig_path("run"), path, 1, &path, &err),
+           &err);
+    assert_true(get(&f) == 3);
+    end(&f);
+    end(&r);
     sheaf_frame_clear();
 }
 
@@ -448,6 +549,9 @@ int main(void)
         rig_test(every_steps),
         rig_test(t59_newest_complete),
         rig_test(beyond_the_state_file),
+        rig_test(state_file_of_elsewhere),
+        rig_test(none_is_replaced),
+        rig_test(follower_passes_over_damage),
         rig_test(another_program_is_an_error),
         rig_test(bad_options),
         rig_test(follows_to_the_end),

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Following a directory of checkpoints, as an evaluator does. */
+
+#include "base/clock.h"
+#include "base/config.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/wait.h"
+#include "ckpt/checkpoint.h"
+#include "ckpt/directory.h"
+#include "tensor/frame.h"
+
+#include <string.h>
+
+#define POLL (50 * SHEAF__MS)
+
+/* What is looked for. */
+struct next {
+    const char *directory, *previous;
+    const struct sheaf__strings *left_out; /* known to be damaged */
+    const char *path;                      /* the one found, text of the frame, or NULL */
+    bool over;                             /* the run ended with the newest one */
+    bool looked;
+};
+
+static bool holds(const struct sheaf__strings *list, const char *text)
+{
+    for (size_t i = 0; list && i < list->count; i++)
+        if (strcmp(list->items[i], text) == 0)
+            return true;
+    return false;
+}
+
+/* Whether the run that we belong to ended with this checkpoint. */
+static bool is_last(const char *path)
+{
+    struct sheaf__sidecar s = {0};
+    if (sheaf__directory_sidecar(path, &s, NULL) < 0)
+        return false;
+    const char *run = sheaf__config_text(SHEAF__CONFIG_RUN_ID);
+    bool last = s.last && !strcmp(s.run_id ? s.run_id : "", run);
+    sheaf__sidecar_free(&s);
+    return last;
+}
+
+/* The newest one that is not left out, if it is newer than the previous one. */
+static sheaf_status look(struct next *n, sheaf_error *err)
+{
+    struct sheaf__strings paths = {0};
+    sheaf_status status = sheaf__directory_candidates(n->directory, NULL, !n->looked, &paths, err);
+    n->looked = true;
+    n->path = NULL;
+    size_t i = 0;
+    while (i < paths.count && holds(n->left_out, paths.items[i]))
+        i++;
+    const bool newer = i < paths.count && (!n->previous || strcmp(paths.items[i], n->previous));
+    if (newer)
+        n->path = sheaf__frame_text(paths.items[i], strlen(paths.items[i]));
+    n->over = !newer && paths.count && is_last(paths.items[0]);
+    sheaf__strings_clear(&paths);
+    return status;
+}
+
+static sheaf_status wait_for(struct next *n, double deadline, sheaf_error *err)
+{
+    const int64_t until = sheaf__clock_deadline(deadline);
+    if (!n->directory)
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "no directory of checkpoints");
+    for (;;) {
+        SHEAF__TRY(look(n, err));
+        /* What is last stays last, but the newer one may have come between the two looks. */
+        if (n->path || n->over)
+            return n->path ? SHEAF_OK : SHEAF_END;
+        int64_t now = sheaf__clock_now();
+        if (now >= until)
+            return sheaf__error(err, SHEAF_ERR_DEADLINE, "no new checkpoint in '%s' after %g s",
+                                n->directory, deadline);
+        int64_t next = until - now < POLL ? until : now + POLL;
+        SHEAF__TRY(sheaf__wait_sleep(next, NULL, err));
+    }
+}
+
+sheaf_status sheaf_checkpoint_wait(const char *directory, const char *previous, double deadline,
+                                   const char **path, sheaf_error *err)
+{
+    struct next n = {.directory = directory, .previous = previous};
+    sheaf_status status = wait_for(&n, deadline, err);
+    if (status == SHEAF_OK)
+        *path = n.path;
+    return status;
+}
+
+/* Speaks of a damaged one once; a checkpoint is never replaced, so it stays so. */
+static sheaf_status leave_out(sheaf_checkpoint *c, const char *path, const sheaf_error *damage,
+                              sheaf_error *err)
+{
+    sheaf__checkpoint_leave_out(path, damage);
+    return sheaf__strings_add(&c->left_out, path) ? SHEAF_OK : sheaf__no_memory(err, "a path");
+}
+
+sheaf_status sheaf_checkpoint_restore_next(sheaf_checkpoint *c, const char *directory,
+                                           const char *previous, double deadline, const char **path,
+                                           sheaf_error *err)
+{
+    SHEAF__TRY(sheaf__checkpoint_check(c, err));
+    struct next n = {.directory = directory, .previous = previous, .left_out = &c->left_out};
+    for (;;) {
+        bool damaged;
+        sheaf_error fault = {0};
+        sheaf_status status = wait_for(&n, deadline, err);
+        if (status != SHEAF_OK)
+            return status;
+        if (sheaf__checkpoint_try(c, n.path, &damaged, &fault) >= 0) {
+            *path = n.path;
+            return SHEAF_OK;
+        }
+        if (!sheaf__directory_has(n.path))
+            continue;
+        if (!damaged)
+            return sheaf__error_copy(err, &fault);
+        SHEAF__TRY(leave_out(c, n.path, &fault, err));
+    }
+}
