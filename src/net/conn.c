@@ -450,7 +450,7 @@ bool sheaf__conn_arm_all(struct sheaf__net *net)
     for (node = sheaf__list_first(&net->conns); net->hub && node;
          node = sheaf__list_next(&net->conns, node)) {
         struct sheaf__stream *s = SHEAF__CONTAINER(node, struct sheaf__conn, node)->stream;
-        quiet &= !s->ops->arm(s);
+        quiet &= !s->ops->arm(s, 1);
     }
     return quiet;
 }

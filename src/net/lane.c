@@ -435,20 +435,27 @@ static bool nothing_to_send(struct stream_lane *l)
     return quiet;
 }
 
+/* Bytes that it is worth while to wake for: the rest of a payload. */
+static size_t expected(const struct stream_lane *l)
+{
+    uint64_t rest = l->state == RX_PAYLOAD ? l->lane.in.left + l->fill : 0;
+    return rest > 1 ? (size_t)rest : 1;
+}
+
 static bool arm(struct sheaf__lane *lane)
 {
     struct stream_lane *l = of(lane);
     if (!l->stream->ops->arm)
         return true;
     bool quiet = nothing_to_send(l);
-    return !l->stream->ops->arm(l->stream) && quiet;
+    return !l->stream->ops->arm(l->stream, expected(l)) && quiet;
 }
 
 static bool arm_word(struct sheaf__lane *lane)
 {
     struct stream_lane *l = of(lane);
     bool quiet = nothing_to_send(l);
-    return !l->stream->ops->arm_word(l->stream) && quiet;
+    return !l->stream->ops->arm_word(l->stream, expected(l)) && quiet;
 }
 
 static _Atomic uint32_t *word(struct sheaf__lane *lane)

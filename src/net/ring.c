@@ -21,6 +21,7 @@ struct shared {
     alignas(64) _Atomic uint64_t head;          /* read up to here */
     alignas(64) _Atomic uint32_t reader_asleep; /* AWAKE, or what to do after writing */
     _Atomic uint32_t word;                      /* on which a reader sleeps */
+    _Atomic uint64_t wanted;                    /* until so much is written */
     alignas(64) _Atomic uint32_t writer_waits;  /* ring the bell after reading */
     _Atomic uint32_t closed;                    /* the writer is gone */
     alignas(64) uint8_t data[RING_SIZE];
@@ -95,7 +96,8 @@ static void wake_reader(struct ring_stream *r)
 static void publish_tail(struct ring_stream *r)
 {
     atomic_store(&r->out->tail, r->tail);
-    if (atomic_load(&r->out->reader_asleep) != AWAKE)
+    if (atomic_load(&r->out->reader_asleep) != AWAKE &&
+        r->tail >= atomic_load_explicit(&r->out->wanted, memory_order_relaxed))
         wake_reader(r);
 }
 
@@ -239,25 +241,29 @@ static ptrdiff_t peek_ring(struct sheaf__stream *s, size_t least, const void **d
     return (ptrdiff_t)size;
 }
 
-static bool arm_for(struct ring_stream *r, uint32_t how)
+/* Where both sides share a core, a reader that wakes for every piece takes turns with the writer at
+ * every piece. */
+static bool arm_for(struct ring_stream *r, uint32_t how, size_t least)
 {
+    least = least < RING_SIZE / 2 ? least : RING_SIZE / 2;
     publish_head(r);
+    atomic_store_explicit(&r->in->wanted, r->head + least, memory_order_relaxed);
     atomic_store(&r->in->reader_asleep, how);
     uint64_t tail = atomic_load(&r->in->tail);
-    if (tail == r->head && !atomic_load(&r->in->closed))
+    if (tail - r->head < least && !atomic_load(&r->in->closed))
         return false;
     atomic_store(&r->in->reader_asleep, AWAKE);
     return true;
 }
 
-static bool arm_ring(struct sheaf__stream *s)
+static bool arm_ring(struct sheaf__stream *s, size_t least)
 {
-    return arm_for(of(s), BY_BELL);
+    return arm_for(of(s), BY_BELL, least);
 }
 
-static bool arm_word(struct sheaf__stream *s)
+static bool arm_word(struct sheaf__stream *s, size_t least)
 {
-    return arm_for(of(s), BY_WORD);
+    return arm_for(of(s), BY_WORD, least);
 }
 
 /* Within a process threads sleep in base/ alone. */

@@ -20,15 +20,16 @@ struct sheaf__stream_ops {
      * ring copies them only if what was taken before is no multiple of 8. */
     ptrdiff_t (*peek)(struct sheaf__stream *s, size_t least, const void **data);
     void (*skip)(struct sheaf__stream *s, size_t size);
-    /* For rings; NULL for sockets, which the poller watches. arm(): the next byte that comes rings
-     * the reader's bell; true if there are bytes already. disarm(): does not. want_room(): the next
-     * room that comes rings the writer's bell; true if there is room already. */
-    bool (*arm)(struct sheaf__stream *s);
+    /* For rings; NULL for sockets, which the poller watches. arm(): rings the reader's bell when
+     * `least` bytes are there (at least 1; a ring does not wait for more than half of what it holds);
+     * true if they are already. disarm(): does not. want_room(): the next room that comes rings the
+     * writer's bell; true if there is room already. */
+    bool (*arm)(struct sheaf__stream *s, size_t least);
     void (*disarm)(struct sheaf__stream *s);
     bool (*want_room)(struct sheaf__stream *s);
-    /* Instead of arm(), for a thread that will sleep on word() alone (net/segment.h): bytes that come
-     * count it up and wake. word() is NULL where that cannot be. */
-    bool (*arm_word)(struct sheaf__stream *s);
+    /* Instead of arm(), for a thread that will sleep on word() alone (net/segment.h): it is counted up
+     * and wakes. word() is NULL where that cannot be. */
+    bool (*arm_word)(struct sheaf__stream *s, size_t least);
     _Atomic uint32_t *(*word)(struct sheaf__stream *s);
     void (*free)(struct sheaf__stream *s);
 };

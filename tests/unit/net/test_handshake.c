@@ -127,7 +127,7 @@ static sheaf_status through_rings(void *user, sheaf_error *err)
     }
     bool same = memcmp(in, out, sizeof(in)) == 0;
     /* sleeping rings once, and only then; what was written before the end is still read */
-    bool quiet = !ends[1]->ops->arm(ends[1]);
+    bool quiet = !ends[1]->ops->arm(ends[1], 1);
     struct sheaf__part last = {out, 10};
     ends[0]->ops->write(ends[0], &last, 1);
     ends[0]->ops->write(ends[0], &last, 1);
@@ -146,6 +146,36 @@ static void test_rings(void **state)
     sheaf_error err = {0};
     rig_ok(through_rings(NULL, &err), &err);
     assert_true(rig_fail_allocations(through_rings, NULL) >= 3);
+}
+
+/* A reader that wants more than a byte is told when it is there, or half a ring, or the end. */
+static void test_bytes_wanted(void **state)
+{
+    (void)state;
+    struct sheaf__stream *ends[2];
+    int rung[2] = {0};
+    const struct sheaf__bell bells[2] = {{no_bell, &rung[0]}, {no_bell, &rung[1]}};
+    static uint8_t data[1 << 20];
+    sheaf_error err = {0};
+    rig_ok(sheaf__stream_pair(bells, ends, &err), &err);
+    struct sheaf__part part = {data, 999}, one = {data, 1}, all = {data, sizeof(data)};
+    assert_false(ends[1]->ops->arm(ends[1], 1000));
+    ends[0]->ops->write(ends[0], &part, 1);
+    assert_int_equal(rung[1], 0);
+    ends[0]->ops->write(ends[0], &one, 1);
+    assert_int_equal(rung[1], 1);
+    assert_true(ends[1]->ops->arm(ends[1], 1000));
+    assert_false(ends[1]->ops->arm(ends[1], 1001));
+    assert_int_equal(ends[1]->ops->read(ends[1], data, 1000), 1000);
+    assert_false(ends[1]->ops->arm(ends[1], SIZE_MAX));
+    ptrdiff_t full = ends[0]->ops->write(ends[0], &all, 1);
+    assert_int_equal(rung[1], 2);
+    assert_true(ends[1]->ops->arm(ends[1], SIZE_MAX));
+    assert_int_equal(ends[1]->ops->read(ends[1], data, (size_t)full / 2 + 1), full / 2 + 1);
+    assert_false(ends[1]->ops->arm(ends[1], SIZE_MAX));
+    sheaf__stream_free(ends[0]);
+    assert_int_equal(rung[1], 3);
+    sheaf__stream_free(ends[1]);
 }
 
 /* Room is told of when the ring is half empty, not for every byte. */
@@ -208,7 +238,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         rig_test(test_in_any_pieces), rig_test(test_without_memory), rig_test(test_rings),
-        rig_test(test_room),          rig_test(test_segments),
+        rig_test(test_bytes_wanted),  rig_test(test_room),           rig_test(test_segments),
     };
     return rig_run(tests);
 }
