@@ -107,7 +107,8 @@ typedef struct sheaf_manager_options {
     sheaf_checkpoint_options save;
     uint64_t reserved[4];
 } sheaf_manager_options;
-/** Makes the directory if needed; checks that it can be written to (where this task saves). Borrows `c`. */
+/** Makes the directory if needed and takes it, where this task saves: SHEAF_ERR_FAILED_PRECONDITION if another process, or
+ *  manager, saves checkpoints of this name there (who has a lock on the file `.<name>.lock`, which stays). Borrows `c`. */
 SHEAF_CHECKED sheaf_status sheaf_checkpoint_manager_new(sheaf_checkpoint *c, const char *directory,
                                                         const sheaf_manager_options *options,
                                                         sheaf_checkpoint_manager **manager,

@@ -19,7 +19,8 @@ struct sheaf_checkpoint_manager {
     sheaf_checkpoint *checkpoint;
     char *directory;
     char *name;
-    char *prefix; /* directory and name */
+    char *prefix;             /* directory and name */
+    struct sheaf__file *lock; /* held by the process that writes; NULL elsewhere */
     int max_to_keep;
     int64_t every_steps;
     sheaf_checkpoint_options save;
@@ -38,6 +39,7 @@ void sheaf_checkpoint_manager_free(sheaf_checkpoint_manager *m)
 {
     if (!m)
         return;
+    sheaf__file_close(m->lock, NULL);
     sheaf__state_file_free(&m->state);
     sheaf__free(m->directory);
     sheaf__free(m->name);
@@ -70,21 +72,35 @@ static sheaf_status does_write(sheaf_checkpoint_manager *m, bool *writes, sheaf_
     return SHEAF_OK;
 }
 
+/* Takes the directory for checkpoints of this name, until the end of the manager or the process. */
+static sheaf_status take_directory(sheaf_checkpoint_manager *m, sheaf_error *err)
+{
+    sheaf_error fault = {0};
+    char *path = sheaf__printf("%s/.%s.lock", m->directory, m->name);
+    if (!path)
+        return no_memory(err);
+    sheaf_status status = sheaf__file_open(path, SHEAF__FILE_UPDATE, &m->lock, &fault);
+    sheaf__free(path);
+    if (status < 0) {
+        sheaf__str_copy(fault.file, sizeof(fault.file), m->directory);
+        sheaf__error_prefix(&fault, "no checkpoint can be saved in the directory");
+        return sheaf__error_copy(err, &fault);
+    }
+    /* A file system without locks refuses nobody. */
+    if (sheaf__file_lock(m->lock, NULL) != SHEAF_ERR_ALREADY_EXISTS)
+        return SHEAF_OK;
+    const struct sheaf__place where = {m->directory, SHEAF__UNKNOWN, SHEAF__UNKNOWN};
+    return sheaf__error_at(err, SHEAF_ERR_FAILED_PRECONDITION, &where,
+                           "another process saves checkpoints '%s-N' in the directory", m->name);
+}
+
 /* Better now than after the first hour of training. */
 static sheaf_status check_directory(sheaf_checkpoint_manager *m, sheaf_error *err)
 {
     SHEAF__TRY(sheaf__file_mkdir(m->directory, 0, err));
+    SHEAF__TRY(take_directory(m, err));
     sheaf__sweep_leftovers(m->directory, m->name);
-    char *path = sheaf__printf("%s.probe", m->prefix);
-    if (!path)
-        return no_memory(err);
-    sheaf_status status = sheaf__file_replace(path, "", 0, err);
-    if (status >= 0)
-        status = sheaf__file_unlink(path, err);
-    if (status < 0)
-        sheaf__error_prefix(err, "no checkpoint can be saved in the directory");
-    sheaf__free(path);
-    return status;
+    return SHEAF_OK;
 }
 
 sheaf_status sheaf_checkpoint_manager_new(sheaf_checkpoint *c, const char *directory,

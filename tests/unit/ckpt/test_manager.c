@@ -88,7 +88,7 @@ static void max_to_keep(void **state)
     struct run r = start(&(sheaf_manager_options){.max_to_keep = 2});
     for (int i = 1; i <= 4; i++)
         save(&r, (float)i);
-    assert_string_equal(list(), ".ckpt-3.sheaf .ckpt-4.sheaf checkpoint "
+    assert_string_equal(list(), ".ckpt-3.sheaf .ckpt-4.sheaf .ckpt.lock checkpoint "
                                 "ckpt-3.data-00000-of-00001 ckpt-3.index "
                                 "ckpt-4.data-00000-of-00001 ckpt-4.index");
     struct sheaf__state_file s;
@@ -110,7 +110,7 @@ static void max_to_keep(void **state)
     assert_string_equal(sheaf__path_name(path), "ckpt-4");
     assert_true(get(&r) == 4);
     assert_string_equal(save(&r, 5), "ckpt-5");
-    assert_string_equal(list(), ".ckpt-4.sheaf .ckpt-5.sheaf checkpoint "
+    assert_string_equal(list(), ".ckpt-4.sheaf .ckpt-5.sheaf .ckpt.lock checkpoint "
                                 "ckpt-4.data-00000-of-00001 ckpt-4.index "
                                 "ckpt-5.data-00000-of-00001 ckpt-5.index");
     end(&r);
@@ -311,6 +311,31 @@ static void state_file_of_elsewhere(void **state)
     assert_non_null(strstr(rig_log_take(), "looking at the files of the directory"));
     rig_ok(sheaf__file_unlink(rig_path("run/checkpoint"), &err), &err);
     assert_string_equal(sheaf_checkpoint_latest(rig_path("run")), rig_path("run/ckpt-3"));
+    sheaf_frame_clear();
+}
+
+/* A second writer of the same checkpoints is refused and told why; one of others is not. The directory
+ * is free again when the first one ends. */
+static void one_writer(void **state)
+{
+    (void)state;
+    sheaf_error err;
+    sheaf_checkpoint_manager *second = NULL;
+    struct run r = start(NULL);
+    rig_fails(sheaf_checkpoint_manager_new(r.checkpoint, rig_path("run"), NULL, &second, &err),
+              &err, SHEAF_ERR_FAILED_PRECONDITION, "another process saves checkpoints 'ckpt-N'");
+    assert_string_equal(err.file, rig_path("run"));
+    struct run other = start(&(sheaf_manager_options){.name = "best"});
+    end(&other);
+    end(&r);
+    r = start(NULL);
+    assert_string_equal(save(&r, 1), "ckpt-1");
+    end(&r);
+    /* What cannot be written to is named itself, not a file of ours. */
+    sheaf_checkpoint *c = sheaf_checkpoint_new();
+    assert_true(sheaf_checkpoint_manager_new(c, "/proc", NULL, &second, &err) < 0);
+    assert_string_equal(err.file, "/proc");
+    sheaf_checkpoint_free(c);
     sheaf_frame_clear();
 }
 
@@ -518,7 +543,7 @@ static void test_leftovers(void **state)
     static const char *const gone[] = {".ckpt-12.sheaf.tmp-77-3", "checkpoint.tmp-1-2",
                                        "ckpt-3.index.tmp-5-6", "ckpt.probe.tmp-5-7"};
     static const char *const kept[] = {"notes.tmp-1-2", "ckpt-12_temporary", "ckpt-12.data",
-                                       "ckpt-1.tmp-x", ".ckpt-12.sheaf"};
+                                       "ckpt-1.tmp-x",  ".ckpt-12.sheaf",    ".ckpt.lock"};
     sheaf_error err;
     rig_ok(sheaf__file_mkdir(rig_path("run/ckpt-12_temp"), 0, &err), &err);
     rig_ok(sheaf__file_replace(rig_path("run/ckpt-12_temp/part-00000"), "x", 1, &err), &err);
@@ -550,6 +575,7 @@ int main(void)
         rig_test(t59_newest_complete),
         rig_test(beyond_the_state_file),
         rig_test(state_file_of_elsewhere),
+        rig_test(one_writer),
         rig_test(none_is_replaced),
         rig_test(follower_passes_over_damage),
         rig_test(another_program_is_an_error),
