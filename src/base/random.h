@@ -48,6 +48,8 @@ struct sheaf__seeds {
     uint64_t seed2;
 };
 struct sheaf__seeds sheaf__random_seeds(bool has_seed, int64_t op_seed);
+/* Whether they are from neither: other processes have other ones. */
+bool sheaf__random_is_chance(bool has_seed);
 /* The pure rule: `pair` after the reduction modulo 2^31-1, (0,0) becoming (0, 2^31-1). */
 struct sheaf__seeds sheaf__random_reduce(int64_t seed, int64_t seed2);
 

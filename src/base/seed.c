@@ -51,6 +51,15 @@ static int64_t next_op_seed(sheaf_context *context)
     return x;
 }
 
+bool sheaf__random_is_chance(bool has_seed)
+{
+    sheaf_context *context = sheaf__context();
+    sheaf__mutex_lock(&context->seed_lock);
+    const bool has_global = context->has_seed;
+    sheaf__mutex_unlock(&context->seed_lock);
+    return !has_global && !has_seed;
+}
+
 struct sheaf__seeds sheaf__random_seeds(bool has_seed, int64_t op_seed)
 {
     sheaf_context *context = sheaf__context();

@@ -12,6 +12,7 @@
 /* First member of the state of such a stage (ops->draws). */
 struct sheaf__draws {
     bool seeded; /* the program gave the seed: every process has the same */
+    bool chance; /* nobody gave any: every process has another */
     bool fixed;  /* iterators use the stage's seeds themselves, and draw none */
     struct sheaf__mutex lock;
     struct sheaf__seeds seeds; /* of the stage */
@@ -52,5 +53,29 @@ sheaf_status sheaf__marks_take(struct sheaf__marks *marks, sheaf_dataset *d,
  * with new ones then: for an input that begins again. */
 void sheaf__marks_redraw(struct sheaf__marks *marks);
 void sheaf__marks_free(struct sheaf__marks *marks);
+
+/* The random stages of a pipeline, whatever is rewritten about it: copies of a stage share its
+ * parameters. Zeroed is empty. */
+struct sheaf__draw_table {
+    struct sheaf__draw_entry {
+        const struct sheaf__params *stage; /* borrowed; each once */
+        bool chance;
+        struct sheaf__seeds seeds;
+        uint64_t count;
+    } * items;
+    size_t count, capacity;
+};
+/* Adds the stages of `d`, as they are now. */
+sheaf_status sheaf__draw_table_add(struct sheaf__draw_table *t, const sheaf_dataset *d,
+                                   sheaf_error *err);
+/* Stages that nobody gave a seed get one that follows from `key`. */
+void sheaf__draw_table_agree(struct sheaf__draw_table *t, struct sheaf__seeds key);
+/* Sets the stages in `d` to what the table says; in pipelines other than 0 those that nobody gave a
+ * seed to another one that follows from it. */
+void sheaf__draw_table_set(const struct sheaf__draw_table *t, sheaf_dataset *d, uint64_t pipeline);
+/* Takes over counts: those that the stages in `d` have now, or had at some marks. */
+void sheaf__draw_table_get(struct sheaf__draw_table *t, const sheaf_dataset *d);
+void sheaf__draw_table_get_marks(struct sheaf__draw_table *t, const struct sheaf__marks *marks);
+void sheaf__draw_table_free(struct sheaf__draw_table *t);
 
 #endif

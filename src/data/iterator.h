@@ -15,6 +15,7 @@ struct sheaf_iterator {
     struct sheaf__rows rows;
     uint64_t elements, errors;       /* that the consumer was given */
     bool behind;                     /* the tree stands at its beginning and must pass them first */
+    bool up_to;                      /* there may be fewer */
     struct sheaf__position accepted; /* from a checkpoint that is being restored */
     sheaf_trackable trackable;
 };
@@ -27,6 +28,8 @@ void sheaf__iterator_close(sheaf_iterator *it);
 
 /* As if the consumer had been given so many elements and errors: the next one passes over them. */
 void sheaf__iterator_seek(sheaf_iterator *it, uint64_t elements, uint64_t errors);
+/* The same where it may have come to its end before so many. */
+void sheaf__iterator_seek_up_to(sheaf_iterator *it, uint64_t elements);
 /* Passes over what the consumer was given. */
 sheaf_status sheaf__iterator_catch_up(sheaf_iterator *it, sheaf_error *err);
 

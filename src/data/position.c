@@ -13,8 +13,13 @@ static const char magic[4] = {'S', 'h', 'f', 'P'};
 
 enum { VERSION = 1, HEAD = sizeof(magic) + 1, CRC = 4 };
 
-enum field { PIPELINE = 1, DRAWS, ELEMENTS, ERRORS, FILES };
+enum field { PIPELINE = 1, DRAWS, ELEMENTS, ERRORS, FILES, DISTRIBUTED, PASSES, LEG };
 enum draws_field { SEED = 1, SEED2, COUNT };
+enum leg_field { WORKERS = 1, REPLICAS, ROUNDS };
+
+/* More than any job has. */
+#define MOST_WORKERS 1000000
+#define MOST_LEGS    32
 
 static sheaf_status no_memory(sheaf_error *err)
 {
@@ -26,6 +31,7 @@ void sheaf__position_free(struct sheaf__position *p)
     sheaf__free(p->pipeline);
     sheaf__free(p->draws);
     sheaf__free(p->files);
+    sheaf__free(p->legs);
     *p = (struct sheaf__position){0};
 }
 
@@ -43,6 +49,14 @@ struct sheaf__position_file *sheaf__position_add_file(struct sheaf__position *p)
         return NULL;
     p->files[p->file_count] = (struct sheaf__position_file){0};
     return &p->files[p->file_count++];
+}
+
+struct sheaf__leg *sheaf__position_add_leg(struct sheaf__position *p)
+{
+    if (!sheaf__array_reserve(&p->legs, &p->leg_capacity, p->leg_count + 1, sizeof(*p->legs)))
+        return NULL;
+    p->legs[p->leg_count] = (struct sheaf__leg){0};
+    return &p->legs[p->leg_count++];
 }
 
 /* ---- writing ---- */
@@ -71,6 +85,25 @@ static void write_files(const struct sheaf__position *p, struct sheaf__buf *buf)
     sheaf__buf_free(&all);
 }
 
+static void write_leg(const struct sheaf__leg *leg, struct sheaf__buf *buf)
+{
+    struct sheaf__buf one = {0};
+    sheaf__wire_put_varint(&one, WORKERS, (uint64_t)leg->workers);
+    sheaf__wire_put_varint(&one, REPLICAS, (uint64_t)leg->replicas);
+    sheaf__wire_put_varint(&one, ROUNDS, leg->rounds);
+    sheaf__wire_put_bytes(buf, LEG, one.data, one.size);
+    buf->failed = buf->failed || one.failed;
+    sheaf__buf_free(&one);
+}
+
+static void write_distributed(const struct sheaf__position *p, struct sheaf__buf *buf)
+{
+    sheaf__wire_put_varint(buf, DISTRIBUTED, 1);
+    sheaf__wire_put_varint(buf, PASSES, p->passes);
+    for (size_t i = 0; i < p->leg_count; i++)
+        write_leg(&p->legs[i], buf);
+}
+
 sheaf_status sheaf__position_write(const struct sheaf__position *p, struct sheaf__buf *buf,
                                    sheaf_error *err)
 {
@@ -83,6 +116,8 @@ sheaf_status sheaf__position_write(const struct sheaf__position *p, struct sheaf
     sheaf__wire_put_varint(buf, ELEMENTS, p->elements);
     sheaf__wire_put_varint(buf, ERRORS, p->errors);
     write_files(p, buf);
+    if (p->distributed)
+        write_distributed(p, buf);
     if (!buf->failed)
         sheaf__buf_fixed32(buf, sheaf__crc32c(buf->data + start, buf->size - start));
     return buf->failed ? no_memory(err) : SHEAF_OK;
@@ -149,6 +184,25 @@ static sheaf_status read_draws(struct sheaf__position *p, const struct sheaf__wi
     return c.failed ? damaged(err, SHEAF__UNKNOWN, "seeds that are none") : SHEAF_OK;
 }
 
+static sheaf_status read_leg(struct sheaf__position *p, const struct sheaf__wire_field *f,
+                             sheaf_error *err)
+{
+    struct sheaf__cursor c = sheaf__cursor_of(f->bytes.data, f->bytes.size);
+    struct sheaf__wire_field one;
+    uint64_t values[ROUNDS + 1] = {0};
+    struct sheaf__leg *leg = sheaf__position_add_leg(p);
+    if (!leg)
+        return no_memory(err);
+    while (sheaf__wire_next(&c, &one))
+        if (one.type == SHEAF__WIRE_VARINT && one.number <= ROUNDS)
+            values[one.number] = one.value;
+    if (c.failed || values[WORKERS] - 1 >= MOST_WORKERS || values[REPLICAS] - 1 >= MOST_WORKERS ||
+        p->leg_count > MOST_LEGS)
+        return damaged(err, SHEAF__UNKNOWN, "workers that are none");
+    *leg = (struct sheaf__leg){(int64_t)values[WORKERS], (int64_t)values[REPLICAS], values[ROUNDS]};
+    return SHEAF_OK;
+}
+
 static sheaf_status read_files(struct sheaf__position *p, const struct sheaf__wire_field *f,
                                sheaf_error *err)
 {
@@ -174,6 +228,8 @@ static sheaf_status read_field(struct sheaf__position *p, const struct sheaf__wi
             return read_draws(p, f, err);
         case FILES:
             return read_files(p, f, err);
+        case LEG:
+            return read_leg(p, f, err);
         default:
             return SHEAF_OK;
         }
@@ -182,6 +238,10 @@ static sheaf_status read_field(struct sheaf__position *p, const struct sheaf__wi
         p->elements = f->value;
     if (f->type == SHEAF__WIRE_VARINT && f->number == ERRORS)
         p->errors = f->value;
+    if (f->type == SHEAF__WIRE_VARINT && f->number == DISTRIBUTED)
+        p->distributed = f->value != 0;
+    if (f->type == SHEAF__WIRE_VARINT && f->number == PASSES)
+        p->passes = f->value;
     return SHEAF_OK;
 }
 

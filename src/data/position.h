@@ -23,6 +23,12 @@ struct sheaf__position_file {
     uint64_t file, records;
 };
 
+/* So many workers with so many replicas each took so many steps. */
+struct sheaf__leg {
+    int64_t workers, replicas;
+    uint64_t rounds;
+};
+
 struct sheaf__position {
     char *pipeline; /* its stages, a line each (sheaf__dataset_order()) */
     struct sheaf__position_draws *draws;
@@ -31,6 +37,13 @@ struct sheaf__position {
     uint64_t errors;   /* that it was given between them */
     struct sheaf__position_file *files;
     size_t file_count, file_capacity;
+
+    /* Of a distributed dataset: passes that came to their end, and the legs of the one after them. A
+     * leg ends when the job goes on with other workers. None: that pass has not begun. */
+    bool distributed;
+    uint64_t passes;
+    struct sheaf__leg *legs;
+    size_t leg_count, leg_capacity;
 };
 
 /* Appends the bytes. */
@@ -48,5 +61,6 @@ void sheaf__position_free(struct sheaf__position *p);
 /* NULL or 0: no memory. */
 struct sheaf__position_draws *sheaf__position_add_draws(struct sheaf__position *p);
 struct sheaf__position_file *sheaf__position_add_file(struct sheaf__position *p);
+struct sheaf__leg *sheaf__position_add_leg(struct sheaf__position *p);
 
 #endif

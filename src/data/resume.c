@@ -76,9 +76,18 @@ sheaf_status sheaf_iterator_save(sheaf_iterator *it, sheaf_bytes *position, shea
 
 void sheaf__iterator_seek(sheaf_iterator *it, uint64_t elements, uint64_t errors)
 {
+    if (!it->root)
+        return;
     it->elements = elements;
     it->errors = errors;
     it->behind = elements + errors > 0;
+    it->up_to = false;
+}
+
+void sheaf__iterator_seek_up_to(sheaf_iterator *it, uint64_t elements)
+{
+    sheaf__iterator_seek(it, elements, 0);
+    it->up_to = it->behind;
 }
 
 void sheaf__iterator_take_files(sheaf_iterator *it, const struct sheaf__position *p)
@@ -121,7 +130,7 @@ sheaf_status sheaf__iterator_catch_up(sheaf_iterator *it, sheaf_error *err)
         status = replay(it, err);
     else
         status = sheaf__iter_pass(it->root, it->elements, &passed, err);
-    if (status == SHEAF_END)
+    if (status == SHEAF_END && !it->up_to)
         status = ends_early(it, passed.count, err);
     return status < 0 ? sheaf__iter_break(it->root, err) : SHEAF_OK;
 }
@@ -132,6 +141,11 @@ static sheaf_status accept(sheaf_iterator *it, sheaf_bytes position, sheaf_error
     struct sheaf__position p;
     SHEAF__TRY(sheaf__iterator_saves(it, err));
     SHEAF__TRY(sheaf__position_read(&p, position.data, position.size, err));
+    if (p.distributed) {
+        sheaf__position_free(&p);
+        return sheaf__error(err, SHEAF_ERR_FAILED_PRECONDITION,
+                            "the position is of a distributed dataset, not of an iterator");
+    }
     char *pipeline = sheaf__dataset_order(it->dataset);
     sheaf_status status = pipeline ? sheaf__position_fits(&p, pipeline, err)
                                    : sheaf__no_memory(err, "the position of an iterator");

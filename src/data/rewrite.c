@@ -97,7 +97,7 @@ static void warn(const sheaf_dataset *d, const struct sheaf__split *split, bool 
         sheaf__log(split->workers > 1 ? SHEAF_LOG_WARN : SHEAF_LOG_INFO,
                    "the dataset is sharded by DATA, every worker makes all elements: %s", out->why);
     const sheaf_dataset *shuffle = unseeded_shuffle(d);
-    if (shuffle && split->workers > 1 && out->policy == SHEAF_AUTOSHARD_DATA)
+    if (shuffle && !split->agreed && split->workers > 1 && out->policy == SHEAF_AUTOSHARD_DATA)
         sheaf__log(SHEAF_LOG_WARN,
                    "%s has no seed: workers that shuffle differently lose and repeat elements when "
                    "they share them by DATA",
@@ -139,7 +139,8 @@ static sheaf_status rewrite(const sheaf_dataset *d, const struct sheaf__split *s
     SHEAF__TRY(rewrite_with(d, split, false, out, err));
     bool fallback =
         d->options.autoshard == SHEAF_AUTOSHARD_AUTO && out->policy == SHEAF_AUTOSHARD_DATA;
-    warn(d, split, fallback, out);
+    if (!split->again)
+        warn(d, split, fallback, out);
     if (out->policy != SHEAF_AUTOSHARD_DATA || out->rebatch != SHEAF_REBATCH_BALANCED ||
         split->workers == 1)
         return SHEAF_OK;

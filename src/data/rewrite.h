@@ -12,6 +12,8 @@ struct sheaf__split {
     int workers;  /* W: input pipelines */
     int worker;   /* w */
     int replicas; /* R: of each worker; N = W * R */
+    bool agreed;  /* the workers will have the same seeds where the program gave none */
+    bool again;   /* it was done before: nothing is logged */
 };
 
 /* The dataset that one worker iterates. Its element number t * R + r belongs to replica r in step

@@ -13,6 +13,7 @@ struct shuffle {
     int64_t buffer_size;
     sheaf_shuffle_options options;
     struct sheaf__seeds seeds;
+    bool chance; /* nobody gave any */
 };
 
 /* A row that waits in the buffer; or, after pass(), only its number in the input. */
@@ -55,6 +56,7 @@ static void state_start(sheaf_dataset *d)
     const struct shuffle *p = (const void *)d->params;
     struct sheaf__draws *draws = d->state;
     draws->seeded = sheaf__shuffle_is_seeded(d);
+    draws->chance = p->chance;
     draws->fixed = p->options.no_reshuffle;
     sheaf__draws_set(draws, p->seeds, 0);
 }
@@ -355,8 +357,9 @@ sheaf_dataset *sheaf_dataset_shuffle(sheaf_dataset *d, int64_t buffer_size,
     if (p) {
         p->buffer_size = buffer_size;
         p->options = options ? *options : (sheaf_shuffle_options){0};
-        p->seeds =
-            sheaf__random_seeds(p->options.seed != 0 || p->options.has_seed, p->options.seed);
+        const bool given = p->options.seed != 0 || p->options.has_seed;
+        p->seeds = sheaf__random_seeds(given, p->options.seed);
+        p->chance = sheaf__random_is_chance(given);
     }
     return sheaf__dataset_new(SHEAF__STAGE_SHUFFLE, p, &d, 1);
 }

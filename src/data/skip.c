@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "data/skip.h"
+
 #include "base/error.h"
 #include "data/draws.h"
 
@@ -8,6 +10,7 @@
 struct skip {
     struct sheaf__params params;
     int64_t count;
+    bool unread; /* in any case: they were read before */
 };
 
 struct skip_iter {
@@ -52,8 +55,9 @@ static sheaf_status next(struct sheaf__iter *base, size_t want, struct sheaf__ro
     struct skip_iter *it = (struct skip_iter *)base;
     if (it->left < 0)
         return SHEAF_END;
-    const bool plain = !base->dataset->calls && !sheaf__draws_in(base->dataset);
-    sheaf_status status = skip(it, plain ? sheaf__iter_pass : sheaf__iter_drop, err);
+    const bool unread = ((const struct skip *)sheaf__iter_params(base))->unread ||
+                        (!base->dataset->calls && !sheaf__draws_in(base->dataset));
+    sheaf_status status = skip(it, unread ? sheaf__iter_pass : sheaf__iter_drop, err);
     return status == SHEAF_OK ? sheaf__iter_pull(base->inputs[0], want, rows, err) : status;
 }
 
@@ -90,10 +94,22 @@ const struct sheaf__stage_ops sheaf__skip_ops = {
     .explain = explain,
 };
 
-sheaf_dataset *sheaf_dataset_skip(sheaf_dataset *d, int64_t count)
+static sheaf_dataset *make(sheaf_dataset *d, int64_t count, bool unread)
 {
     struct skip *p = sheaf__params_new(sizeof(*p), SHEAF__STAGE_SKIP);
-    if (p)
+    if (p) {
         p->count = count;
+        p->unread = unread;
+    }
     return sheaf__dataset_new(SHEAF__STAGE_SKIP, p, &d, 1);
+}
+
+sheaf_dataset *sheaf__skip_unread(sheaf_dataset *d, int64_t count)
+{
+    return make(d, count, true);
+}
+
+sheaf_dataset *sheaf_dataset_skip(sheaf_dataset *d, int64_t count)
+{
+    return make(d, count, false);
 }

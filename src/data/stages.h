@@ -55,7 +55,8 @@ enum sheaf__trait {
     X(OPTIONS, options, "with_options",                                                \
       SHEAF__PASS | SHEAF__KEEPS_BATCH | SHEAF__COUNTS_ROWS | SHEAF__TRAILING)         \
     X(REBATCH, rebatch, "rebatch", SHEAF__PASS)                                        \
-    X(SPLIT_BATCH, split_batch, "split_batch", SHEAF__PASS)
+    X(SPLIT_BATCH, split_batch, "split_batch", SHEAF__PASS)                            \
+    X(TURNS, turns, "turns", SHEAF__MULTIPLE)
 
 enum sheaf__stage_id {
 #define SHEAF__STAGE_ID(id, file, name, traits) SHEAF__STAGE_##id,

@@ -29,7 +29,10 @@ static void read_and_write(const void *data, size_t size)
     must(sheaf__position_read(&again, buf.data, buf.size, &err) == SHEAF_OK);
     must(!strcmp(p.pipeline, again.pipeline) && p.elements == again.elements &&
          p.errors == again.errors && p.draw_count == again.draw_count &&
-         p.file_count == again.file_count);
+         p.file_count == again.file_count && p.distributed == again.distributed);
+    must(!p.distributed || (p.passes == again.passes && p.leg_count == again.leg_count));
+    for (size_t i = 0; p.distributed && i < p.leg_count; i++)
+        must(!memcmp(&p.legs[i], &again.legs[i], sizeof(p.legs[i])));
     must(sheaf__position_fits(&p, again.pipeline, &err) == SHEAF_OK);
     must(sheaf__position_fits(&p, "range(0, 1, 1)\n", &err) == SHEAF_OK ||
          err.status == SHEAF_ERR_FAILED_PRECONDITION);

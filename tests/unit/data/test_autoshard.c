@@ -280,7 +280,7 @@ static void test_golden_shard(void **state)
 
 static struct sheaf__split_dataset make(sheaf_dataset *d, int workers, int worker, int replicas)
 {
-    const struct sheaf__split split = {workers, worker, replicas};
+    const struct sheaf__split split = {.workers = workers, .worker = worker, .replicas = replicas};
     struct sheaf__split_dataset out;
     sheaf_error err = {0};
     rig_ok(sheaf__split_make(d, &split, &out, &err), &err);

@@ -404,7 +404,7 @@ static void test_sparse_and_ragged(void **state)
 /* Worker `worker`'s part of `d`, which is used up; sheaf__split_free(). */
 static struct sheaf__split_dataset split_of(sheaf_dataset *d, int workers, int worker, int replicas)
 {
-    const struct sheaf__split split = {workers, worker, replicas};
+    const struct sheaf__split split = {.workers = workers, .worker = worker, .replicas = replicas};
     struct sheaf__split_dataset out;
     sheaf_error err = {0};
     rig_ok(sheaf__split_make(d, &split, &out, &err), &err);
