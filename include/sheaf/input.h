@@ -78,6 +78,15 @@ SHEAF_API const char *sheaf_dist_dataset_str(const sheaf_dist_dataset *d);
 SHEAF_API int64_t sheaf_dist_dataset_cardinality(const sheaf_dist_dataset *d);
 SHEAF_API void sheaf_dist_dataset_free(sheaf_dist_dataset *d);
 
+/** The position in the dataset, as a part of checkpoints; borrowed, lives as long as the dataset. Saved between two steps it
+ *  is that of the iterator made last, or of the pass that comes next; after a restore the next sheaf_iterate() goes on
+ *  there, so that every example comes once a pass however often the job is stopped. With other workers or replicas than
+ *  before, the rest of the pass is divided anew: each example still comes once, and the global batches are the same where
+ *  their size divides. SHEAF_ERR_FAILED_PRECONDITION from the save or the restore: where that cannot be, and why. */
+SHEAF_API sheaf_trackable *sheaf_dist_dataset_trackable(sheaf_dist_dataset *d);
+/** Passes that came to the end of the data, those before a restore included. */
+SHEAF_API int64_t sheaf_dist_dataset_passes(sheaf_dist_dataset *d);
+
 /** Starts at the first element. Freed with sheaf_dist_iterator_free(), which ends its threads at once. */
 SHEAF_API sheaf_dist_iterator *sheaf_iterate(sheaf_dist_dataset *d);
 SHEAF_API void sheaf_dist_iterator_free(sheaf_dist_iterator *it);

@@ -18,6 +18,8 @@ static void destroy(void *object)
     for (int i = 0; i < d->dataset_count; i++)
         sheaf_dataset_free(d->datasets[i]);
     sheaf__free(d->datasets);
+    sheaf_dataset_free(d->source);
+    sheaf__progress_free(&d->progress);
     sheaf_element_spec_free(d->spec);
     sheaf_strategy_free(d->strategy);
     sheaf__free(d);
@@ -35,6 +37,7 @@ static sheaf_dist_dataset *allocate(sheaf_strategy *s, int count)
     d->strategy = s == sheaf__strategy_default() ? s : sheaf__ref(s);
     d->datasets = sheaf__calloc((size_t)count, sizeof(*d->datasets));
     d->cardinality = SHEAF_UNKNOWN;
+    d->progress.trackable = (sheaf_trackable){&sheaf__progress_trackable_class, d};
     if (d->datasets)
         d->dataset_count = count;
     else
@@ -101,7 +104,7 @@ static sheaf_status split(sheaf_dist_dataset *d, sheaf_dataset *data, sheaf_erro
         return SHEAF_OK;
     }
     struct sheaf__split where = {
-        .workers = s->workers, .worker = s->worker_id, .replicas = s->local};
+        .workers = s->workers, .worker = s->worker_id, .replicas = s->local, .agreed = true};
     struct sheaf__split_dataset made;
     SHEAF__TRY(sheaf__split_make(data, &where, &made, err));
     if (s->cls == &sheaf__strategy_ps_class)
@@ -126,6 +129,10 @@ sheaf_dist_dataset *sheaf_distribute_dataset(sheaf_strategy *s, sheaf_dataset *d
     sheaf_dist_dataset *d = allocate(s, 1);
     if (d && d->latched.status >= 0 && check_input_options(s, options, false, &d->latched) >= 0)
         split(d, data, &d->latched);
+    if (d && d->latched.status >= 0) {
+        d->source = sheaf_dataset_ref(data);
+        sheaf__progress_start(d, &d->latched);
+    }
     sheaf_dataset_free(data);
     return d;
 }
@@ -170,6 +177,7 @@ sheaf_dist_dataset *sheaf_distribute_datasets_from_function(sheaf_strategy *s, s
     d->fills = decide_fills(s, d->cardinality, sheaf_dataset_element_spec(d->datasets[0]));
     d->spec = sheaf_element_spec_keep(spec);
     loosen_spec(d);
+    sheaf__progress_start(d, &d->latched);
     return d;
 }
 

@@ -6,17 +6,20 @@
  * made it, and how its iterators end (R3.1). */
 
 #include "base/object.h"
+#include "distribute/progress.h"
 #include "distribute/strategy.h"
 
 struct sheaf_dist_dataset {
-    struct sheaf__object object; /* counted; immutable once made */
+    struct sheaf__object object; /* counted; immutable once made, but for the progress */
     sheaf_strategy *strategy;    /* counted */
+    sheaf_dataset *source;       /* what was split; counted. NULL: from a function */
     sheaf_dataset **datasets;    /* one, or one a replica (R3.38) */
     int dataset_count;
     sheaf_element_spec *spec; /* of one replica's part; NULL: not known */
     int64_t cardinality;      /* before it was split (R3.28) */
     bool fills;               /* replicas without data get empty parts (R3.1) */
     sheaf_error latched;
+    struct sheaf__progress progress;
 };
 
 /* "<kind element_spec=…>", text of the frame. */

@@ -21,12 +21,14 @@ struct sheaf_dist_iterator {
     sheaf_error latched;
     bool begun; /* a step was asked for */
     bool ended;
+    bool fills; /* replicas without data get empty parts */
 };
 
 /* The parts of one step, each with a count; NULL where a replica has none. */
 struct parts {
     sheaf_element *of[SHEAF__MOST_REPLICAS];
     int count, with_data;
+    uint64_t elements, errors; /* that the first iterator has given by then */
 };
 
 static void parts_clear(struct parts *p)
@@ -49,8 +51,9 @@ sheaf_dist_iterator *sheaf_iterate(sheaf_dist_dataset *d)
     it->iterators = sheaf__calloc((size_t)d->dataset_count + 1, sizeof(*it->iterators));
     if (!it->iterators)
         sheaf__no_memory(&it->latched, "a distributed iterator");
-    for (int i = 0; it->latched.status >= 0 && i < d->dataset_count; i++)
-        it->iterators[i] = sheaf_dataset_iterate(d->datasets[i]);
+    it->fills = d->fills;
+    if (it->latched.status >= 0)
+        sheaf__progress_begin(d, it, it->iterators, &it->fills, &it->latched);
     return it;
 }
 
@@ -58,6 +61,8 @@ void sheaf_dist_iterator_free(sheaf_dist_iterator *it)
 {
     if (!it)
         return;
+    if (it->dataset)
+        sheaf__progress_end(it->dataset, it, false);
     for (int i = 0; it->iterators && i < it->dataset->dataset_count; i++)
         sheaf_iterator_free(it->iterators[i]);
     sheaf__free(it->iterators);
@@ -76,14 +81,10 @@ const char *sheaf_dist_iterator_str(const sheaf_dist_iterator *it)
     return sheaf__dist_str("DistributedIterator", it ? it->dataset : NULL);
 }
 
-/* Pulls one part for each replica, in order, until the data ends. */
-static sheaf_status pull(sheaf_dist_iterator *it, struct parts *p, sheaf_error *err)
+/* One part for each replica, in order, until the data ends. */
+static sheaf_status pull_parts(const sheaf_dist_iterator *it, struct parts *p, sheaf_error *err)
 {
     const sheaf_dist_dataset *d = it->dataset;
-    p->count = d->strategy->local;
-    p->with_data = 0;
-    for (int r = 0; r < p->count; r++)
-        p->of[r] = NULL;
     SHEAF_FRAME
     {
         for (int r = 0; r < p->count; r++) {
@@ -98,9 +99,21 @@ static sheaf_status pull(sheaf_dist_iterator *it, struct parts *p, sheaf_error *
             p->with_data += p->of[r] != NULL;
         }
     }
+    return SHEAF_OK;
+}
+
+static sheaf_status pull(sheaf_dist_iterator *it, struct parts *p, sheaf_error *err)
+{
+    p->count = it->dataset->strategy->local;
+    p->with_data = 0;
+    for (int r = 0; r < p->count; r++)
+        p->of[r] = NULL;
+    sheaf_status status = pull_parts(it, p, err);
+    p->elements = it->iterators[0]->elements;
+    p->errors = it->iterators[0]->errors;
     if (!it->like && p->with_data > 0)
         it->like = sheaf_element_keep(p->of[0]);
-    return SHEAF_OK;
+    return status;
 }
 
 /* Rows of a part: what its first tensor's first axis says. */
@@ -173,11 +186,14 @@ static sheaf_status advance(sheaf_dist_iterator *it, bool fills, sheaf_values **
     if (status >= 0 && (facts.with_data == 0 || (!fills && p.with_data < p.count))) {
         it->ended = true;
         status = SHEAF_END;
+        sheaf__progress_end(it->dataset, it, true);
     }
     if (status == SHEAF_OK)
         status = fill_empty(it, &p, err);
     if (status == SHEAF_OK)
         status = make_values(it, &p, facts.examples, out, err);
+    if (status != SHEAF_END)
+        sheaf__progress_step(it->dataset, it, status, p.elements, p.errors);
     parts_clear(&p);
     return status;
 }
@@ -201,7 +217,7 @@ sheaf_status sheaf_next(sheaf_dist_iterator *it, sheaf_values **out, sheaf_error
     SHEAF__TRY(check_next(it, err));
     if (it->ended)
         return SHEAF_END;
-    return advance(it, it->dataset->fills, out, err);
+    return advance(it, it->fills, out, err);
 }
 
 sheaf_status sheaf_get_next(sheaf_dist_iterator *it, sheaf_values **out, sheaf_error *err)

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SHEAF_DISTRIBUTE_PROGRESS_H
+#define SHEAF_DISTRIBUTE_PROGRESS_H
+
+/* How far the passes over a distributed dataset have come, and the seeds they have: equal on all
+ * workers by construction, so that what one of them saves (progress_save.c) is true of every one.
+ *
+ * Seeds that nobody gave are worker 0's. Where several workers step together, a pass moves the
+ * generators on by what its iterator took when it was made, whatever was read ahead later. */
+
+#include "data/draws.h"
+#include "data/position.h"
+#include "tensor/trackable.h"
+
+#include <sheaf/input.h>
+
+struct sheaf__progress {
+    struct sheaf__mutex lock;       /* guards what follows */
+    struct sheaf__draw_table draws; /* as this pass began; between passes, as the next one begins */
+    struct sheaf__draw_table next;  /* as the next one begins, where the generators do not say it */
+    uint64_t passes;                /* that came to their end */
+    struct sheaf__leg *legs;        /* of the pass that runs; the last one is ours */
+    size_t leg_count;
+    const void *runner;              /* the iterator of the pass that runs; NULL: none does */
+    sheaf_iterator **iterators;      /* its inner ones */
+    uint64_t elements, errors;       /* of the first of them, in what was handed out */
+    bool failed;                     /* the pass gave an error */
+    struct sheaf__position restored; /* what the pass that runs, or the next one, goes on from */
+    struct sheaf__position accepted; /* from a checkpoint that is being restored */
+    sheaf_trackable trackable;
+};
+
+/* Of a new dataset: brings the seeds of the workers together. */
+sheaf_status sheaf__progress_start(sheaf_dist_dataset *d, sheaf_error *err);
+void sheaf__progress_free(struct sheaf__progress *p);
+
+/* Makes the inner iterators of `runner`, a new iterator: at the beginning, or where a restored pass
+ * goes on. The pass that ran before is left. `*fills` is set if replicas without data must get empty
+ * parts. */
+sheaf_status sheaf__progress_begin(sheaf_dist_dataset *d, const void *runner,
+                                   sheaf_iterator **iterators, bool *fills, sheaf_error *err);
+/* The runner handed out a step (SHEAF_OK) or an error, with all before it so many elements and errors
+ * of its first iterator. */
+void sheaf__progress_step(sheaf_dist_dataset *d, const void *runner, sheaf_status status,
+                          uint64_t elements, uint64_t errors);
+/* It ended: `whole`, if it came to the end of the data. */
+void sheaf__progress_end(sheaf_dist_dataset *d, const void *runner, bool whole);
+
+/* ---- for progress_save.c, with the lock held ---- */
+
+/* Forgets the pass that runs. */
+void sheaf__progress_leave(sheaf_dist_dataset *d);
+/* Sets the random stages in `data` as this pass, or the next one, begins. */
+void sheaf__progress_set_seeds(const sheaf_dist_dataset *d, sheaf_dataset *data);
+/* The legs of a pass that goes on from `p` here: one more, if the last is of other workers;
+ * sheaf__free(). NULL: no memory. */
+struct sheaf__leg *sheaf__progress_legs(const sheaf_dist_dataset *d,
+                                        const struct sheaf__position *p, size_t *count);
+
+extern const struct sheaf__trackable_class sheaf__progress_trackable_class;
+
+#endif
