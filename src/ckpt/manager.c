@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
+#include "base/digest.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -39,6 +40,8 @@ void sheaf_checkpoint_manager_free(sheaf_checkpoint_manager *m)
 {
     if (!m)
         return;
+    if (m->lock)
+        sheaf__file_unlink(sheaf__file_path(m->lock), NULL); /* while it is ours */
     sheaf__file_close(m->lock, NULL);
     sheaf__state_file_free(&m->state);
     sheaf__free(m->directory);
@@ -72,26 +75,71 @@ static sheaf_status does_write(sheaf_checkpoint_manager *m, bool *writes, sheaf_
     return SHEAF_OK;
 }
 
+/* Whether the file that is locked is the one of that name: its last owner may have deleted it between
+ * the opening and the lock. */
+static sheaf_status is_current(struct sheaf__file *lock, bool *same, sheaf_error *err)
+{
+    uint64_t mark;
+    char *found = NULL;
+    size_t size = 0;
+    SHEAF__TRY(sheaf__random_bytes(&mark, sizeof(mark), err));
+    SHEAF__TRY(sheaf__file_truncate(lock, 0, err));
+    SHEAF__TRY(sheaf__file_write_at(lock, 0, &mark, sizeof(mark), err));
+    *same = sheaf__file_read_all(sheaf__file_path(lock), sizeof(mark), &found, &size, NULL) >= 0 &&
+            size == sizeof(mark) && memcmp(found, &mark, size) == 0;
+    sheaf__free(found);
+    return SHEAF_OK;
+}
+
+static sheaf_status no_saves(const sheaf_checkpoint_manager *m, sheaf_error *fault,
+                             sheaf_error *err)
+{
+    sheaf__str_copy(fault->file, sizeof(fault->file), m->directory);
+    sheaf__error_prefix(fault, "no checkpoint can be saved in the directory");
+    return sheaf__error_copy(err, fault);
+}
+
+/* Opens and locks. `*same` false: somebody just gave the lock back, it is to be tried again. */
+static sheaf_status try_lock(sheaf_checkpoint_manager *m, const char *path, bool *same,
+                             sheaf_error *err)
+{
+    sheaf_error fault = {0};
+    *same = true;
+    if (sheaf__file_open(path, SHEAF__FILE_UPDATE, &m->lock, &fault) < 0)
+        return no_saves(m, &fault, err);
+    const sheaf_status locked = sheaf__file_lock(m->lock, NULL);
+    sheaf_status status = SHEAF_OK;
+    if (locked == SHEAF_ERR_ALREADY_EXISTS) {
+        const struct sheaf__place where = {m->directory, SHEAF__UNKNOWN, SHEAF__UNKNOWN};
+        status =
+            sheaf__error_at(err, SHEAF_ERR_FAILED_PRECONDITION, &where,
+                            "another process saves checkpoints '%s-N' in the directory", m->name);
+    } else if (locked >= 0 && is_current(m->lock, same, &fault) < 0) {
+        status = no_saves(m, &fault, err);
+    } /* a file system without locks refuses nobody */
+    if (status < 0 || !*same) {
+        sheaf__file_close(m->lock, NULL);
+        m->lock = NULL;
+    }
+    return status;
+}
+
 /* Takes the directory for checkpoints of this name, until the end of the manager or the process. */
 static sheaf_status take_directory(sheaf_checkpoint_manager *m, sheaf_error *err)
 {
-    sheaf_error fault = {0};
+    enum { TRIES = 100 };
     char *path = sheaf__printf("%s/.%s.lock", m->directory, m->name);
     if (!path)
         return no_memory(err);
-    sheaf_status status = sheaf__file_open(path, SHEAF__FILE_UPDATE, &m->lock, &fault);
+    sheaf_status status = SHEAF_OK;
+    bool same = false;
+    for (int i = 0; i < TRIES && status >= 0 && !same; i++)
+        status = try_lock(m, path, &same, err);
+    if (status >= 0 && !same)
+        status = sheaf__error(err, SHEAF_ERR_FAILED_PRECONDITION,
+                              "%s was taken and given back %d times by others", path, TRIES);
     sheaf__free(path);
-    if (status < 0) {
-        sheaf__str_copy(fault.file, sizeof(fault.file), m->directory);
-        sheaf__error_prefix(&fault, "no checkpoint can be saved in the directory");
-        return sheaf__error_copy(err, &fault);
-    }
-    /* A file system without locks refuses nobody. */
-    if (sheaf__file_lock(m->lock, NULL) != SHEAF_ERR_ALREADY_EXISTS)
-        return SHEAF_OK;
-    const struct sheaf__place where = {m->directory, SHEAF__UNKNOWN, SHEAF__UNKNOWN};
-    return sheaf__error_at(err, SHEAF_ERR_FAILED_PRECONDITION, &where,
-                           "another process saves checkpoints '%s-N' in the directory", m->name);
+    return status;
 }
 
 /* Better now than after the first hour of training. */
