@@ -60,21 +60,27 @@ static struct sheaf__hub *hub_of(sheaf_context *context)
 
 /* ---- events ---- */
 
+/* Events run on the driver alone, which looks at the list without the lock. */
+static void change_events(struct sheaf__net *net, struct sheaf__net_events *events, bool add)
+{
+    struct sheaf__drive drive = sheaf__drive_lock(net);
+    sheaf__mutex_lock(&net->lock);
+    if (add)
+        sheaf__list_append(&net->events, &events->node);
+    else
+        sheaf__list_remove(&events->node);
+    sheaf__mutex_unlock(&net->lock);
+    sheaf__drive_unlock(net, drive);
+}
+
 void sheaf__net_listen(struct sheaf__net *net, struct sheaf__net_events *events)
 {
-    sheaf__mutex_lock(&net->lock);
-    sheaf__list_append(&net->events, &events->node);
-    sheaf__mutex_unlock(&net->lock);
+    change_events(net, events, true);
 }
 
 void sheaf__net_unlisten(struct sheaf__net *net, struct sheaf__net_events *events)
 {
-    /* Events run on the driver alone. */
-    struct sheaf__drive drive = sheaf__drive_lock(net);
-    sheaf__mutex_lock(&net->lock);
-    sheaf__list_remove(&events->node);
-    sheaf__mutex_unlock(&net->lock);
-    sheaf__drive_unlock(net, drive);
+    change_events(net, events, false);
 }
 
 /* ---- life ---- */

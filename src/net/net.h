@@ -128,9 +128,10 @@ struct sheaf__net_events {
     void *user;
     struct sheaf__list_node node;
 };
-/* The struct is the caller's. Sessions that are alive already are not told of again. */
+/* The struct is the caller's. Sessions that are alive already are not told of again. Neither call
+ * from within such a function. */
 void sheaf__net_listen(struct sheaf__net *net, struct sheaf__net_events *events);
-/* Afterwards no function of it runs or will. Not from within one of them. */
+/* Afterwards no function of it runs or will. */
 void sheaf__net_unlisten(struct sheaf__net *net, struct sheaf__net_events *events);
 
 /* ---- waiting ---- */
