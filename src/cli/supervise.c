@@ -119,7 +119,8 @@ static void plan_ends(const struct watch *w)
         failed = failed || (trains(t) && sheaf__task_code(t) != 0);
         evaluators_running += t->role == SHEAF__ROLE_EVALUATOR && !t->ended;
     }
-    const int64_t most = failed ? GRACE_AFTER_FAILURE_MS : INT64_MAX;
+    /* Who was asked to end has something to finish. */
+    const int64_t most = failed && !w->interrupts ? GRACE_AFTER_FAILURE_MS : INT64_MAX;
     for (int i = 0; i < l->count && trainers; i++) {
         struct sheaf__launched *t = &l->tasks[i];
         if (failed || (t->role == SHEAF__ROLE_PS && !evaluators_running))
