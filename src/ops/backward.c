@@ -16,6 +16,7 @@ struct walk {
     bool *wanted;             /* by slot: leads to something asked for */
     bool *asked;              /* by slot: keep its gradient */
     bool *walked;             /* by slot: went through its maker */
+    bool *masked;             /* by slot: the gradient is 0 where its maker, a relu, gave 0 */
     bool watched;
     sheaf_frame *outer; /* where results and what `ready` makes belong */
     sheaf_frame inner;  /* where everything between belongs */
@@ -80,6 +81,23 @@ static bool is_product(const struct sheaf__tape_node *n)
     return n->op == sheaf__op(SHEAF__OP_MATMUL) || n->op == sheaf__op(SHEAF__OP_DENSE);
 }
 
+static bool is_relu(const struct sheaf__tape_node *n)
+{
+    return n->op == sheaf__op(SHEAF__OP_RELU) ||
+           (n->op == sheaf__op(SHEAF__OP_DENSE) && n->attrs.axis == SHEAF_ACTIVATION_RELU);
+}
+
+/* Whether a relu made the product's first input and gets all of its gradient from here: then the
+ * product does the relu's step while the elements are in the cache. */
+static bool masks(const struct walk *w, const struct sheaf__tape_node *n)
+{
+    int32_t slot = is_product(n) ? sheaf__tape_inputs(w->tape, n)[0].slot : -1;
+    if (slot < 0 || w->asked[slot])
+        return false;
+    const struct sheaf__tape_slot *s = sheaf__tape_slot(w->tape, slot);
+    return s->uses == 1 && s->maker >= 0 && is_relu(sheaf__tape_node(w->tape, s->maker));
+}
+
 static void take(const struct sheaf__sink *sink, const void *elements, size_t first, size_t count)
 {
     const struct sheaf__gradient_calls *calls = sink->user;
@@ -132,8 +150,12 @@ static sheaf_status step(struct walk *w, const struct sheaf__tape_node *n, sheaf
                                       .wanted = wanted,
                                       .dx = dx,
                                       .watched = w->watched,
+                                      .masked = w->masked[n->out_slot],
+                                      .mask = wanted[0] && masks(w, n),
                                       .sink = find_sink(w, n, &sink) ? &sink : NULL};
         n->op->gradient(&g);
+        if (g.mask)
+            w->masked[in[0].slot] = true;
     } else {
         lookup_gradient(w, n, dy, dx);
     }
@@ -236,7 +258,7 @@ static sheaf_status begin(struct walk *w, struct sheaf_tape *t, sheaf_tensor *ta
         return sheaf__error(
             err, SHEAF_ERR_FAILED_PRECONDITION,
             "a gradient was taken from this tape already, and it is not persistent");
-    size_t slots = t->slots.count, each = sizeof(sheaf_tensor *) + sizeof(int32_t) + 3;
+    size_t slots = t->slots.count, each = sizeof(sheaf_tensor *) + sizeof(int32_t) + 4;
     w->tape = t;
     w->capacity = slots * each + 1;
     w->memory = sheaf__heap_alloc(t->heap, w->capacity);
@@ -248,6 +270,7 @@ static sheaf_status begin(struct walk *w, struct sheaf_tape *t, sheaf_tensor *ta
     w->wanted = (bool *)(w->number + slots);
     w->asked = w->wanted + slots;
     w->walked = w->asked + slots;
+    w->masked = w->walked + slots;
     for (size_t i = 0; i < slots; i++)
         w->number[i] = -1;
     if (t->persistent) {

@@ -47,6 +47,8 @@ SHEAF__GRADIENT(cast);
 SHEAF__GRADIENT(relu_grad);
 SHEAF__GRADIENT(sigmoid_grad);
 SHEAF__GRADIENT(tanh_grad);
+/** dy where y > 0, else 0; `out` may be `dy`. Of the dtypes that are float. */
+void sheaf__relu_grad(sheaf_dtype dtype, void *out, const void *dy, const void *y, size_t n);
 
 /* matmul.c */
 SHEAF__INFER(matmul);
@@ -55,6 +57,9 @@ SHEAF__GRADIENT(matmul);
 SHEAF__INFER(dense);
 SHEAF__COMPUTE(dense);
 SHEAF__GRADIENT(dense);
+SHEAF__INFER(matmul_relu_grad);
+SHEAF__COMPUTE(matmul_relu_grad);
+SHEAF__GRADIENT(matmul_relu_grad);
 
 /* layout.c */
 SHEAF__INFER(reshape);

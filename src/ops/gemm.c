@@ -6,6 +6,7 @@
 #include "base/flush.h"
 #include "base/log.h"
 #include "base/scratch.h"
+#include "ops/family.h"
 #include "ops/vector.h"
 #include "tensor/half.h"
 #include "tensor/kernel.h"
@@ -52,7 +53,7 @@ static void relu_row(const struct sheaf__gemm *g, void *row)
     }
 }
 
-static void finish_row(const struct sheaf__gemm *g, void *row)
+static void add_bias(const struct sheaf__gemm *g, void *row)
 {
     size_t n = (size_t)g->n;
     if (g->relu && g->dtype == SHEAF_FLOAT32) {
@@ -67,9 +68,15 @@ static void finish_row(const struct sheaf__gemm *g, void *row)
 /* What follows the product, row by row while it is in the cache. */
 static void finish(const struct sheaf__gemm *g)
 {
-    int64_t size = (int64_t)sheaf_dtype_size(g->dtype);
-    for (int64_t i = 0; i < g->m && g->bias; i++)
-        finish_row(g, (uint8_t *)g->c + i * g->ldc * size);
+    int64_t stride = g->ldc * (int64_t)sheaf_dtype_size(g->dtype);
+    for (int64_t i = 0; i < g->m && (g->bias || g->mask); i++) {
+        void *row = (uint8_t *)g->c + i * stride;
+        if (g->bias)
+            add_bias(g, row);
+        if (g->mask)
+            sheaf__relu_grad(g->dtype, row, row, (const uint8_t *)g->mask + i * stride,
+                             (size_t)g->n);
+    }
 }
 
 /* A part of the product: rows and columns of C from (row, column) on. */
@@ -83,6 +90,8 @@ static struct sheaf__gemm part(const struct sheaf__gemm *w, int64_t row, int64_t
         g.bias = (const uint8_t *)w->bias + size * column;
     if (w->c)
         g.c = (uint8_t *)w->c + size * (row * w->ldc + column);
+    if (w->mask)
+        g.mask = (const uint8_t *)w->mask + size * (row * w->ldc + column);
     return g;
 }
 

@@ -20,6 +20,7 @@ struct sheaf__gemm {
     int64_t lda, ldb, ldc;          /**< elements from row to row as stored */
     const void *bias;               /**< (n), added to every row; NULL: none */
     bool relu;                      /**< after a bias: negative elements become 0 */
+    const void *mask;               /**< lies as C: where it is not positive, 0; NULL: none */
     const struct sheaf__sink *sink; /**< takes C in stretches of elements instead; NULL: to `c` */
 };
 

@@ -73,6 +73,11 @@ static void give_product(const struct sheaf__grad *g, size_t k, sheaf_tensor *a,
                          const struct sheaf__attrs *attrs)
 {
     const struct sheaf__sink *sink = k == 1 ? g->sink : NULL;
+    if (k == 0 && g->mask) {
+        sheaf_tensor *in[] = {a, b, g->in[0]};
+        g->dx[0] = sheaf__op_run(SHEAF__OP_MATMUL_RELU_GRAD, in, 3, attrs);
+        return;
+    }
     if (!sink) {
         g->dx[k] = sheaf__op_run2(SHEAF__OP_MATMUL, a, b, attrs);
         return;
@@ -132,7 +137,7 @@ sheaf_status sheaf__compute_dense(struct sheaf__op_call *call, sheaf_error *err)
 void sheaf__gradient_dense(const struct sheaf__grad *g)
 {
     struct sheaf__grad product = *g;
-    if (g->attrs->axis == SHEAF_ACTIVATION_RELU)
+    if (g->attrs->axis == SHEAF_ACTIVATION_RELU && !g->masked)
         product.dy = sheaf__op_run2(SHEAF__OP_RELU_GRAD, g->dy, g->out, NULL);
     if (sheaf__tensor_ok(product.dy))
         sheaf__gradient_matmul(&product);
@@ -145,6 +150,37 @@ sheaf_tensor *sheaf_dense(sheaf_tensor *x, sheaf_tensor *weights, sheaf_tensor *
 {
     const struct sheaf__attrs attrs = {.axis = (int32_t)activation};
     return sheaf__op_run(SHEAF__OP_DENSE, (sheaf_tensor *[]){x, weights, bias}, 3, &attrs);
+}
+
+/* ---- what flows into a layer after a relu ---- */
+
+sheaf_status sheaf__infer_matmul_relu_grad(struct sheaf__op_call *call, sheaf_error *err)
+{
+    SHEAF__TRY(sheaf__infer_matmul(call, err));
+    if (!sheaf_shape_equal(call->in[2]->shape, call->shape))
+        return sheaf__op_call_error(call, err, "shapes %s of the product and %s differ",
+                                    SHEAF__SHAPE_TEXT(call->shape),
+                                    SHEAF__SHAPE_TEXT(call->in[2]->shape));
+    return SHEAF_OK;
+}
+
+sheaf_status sheaf__compute_matmul_relu_grad(struct sheaf__op_call *call, sheaf_error *err)
+{
+    struct sheaf__gemm g = product_of(call, err);
+    g.c = sheaf__tensor_out(call->out);
+    g.mask = sheaf__op_call_data(call, 2, err);
+    if (!g.a || !g.b || !g.mask)
+        return err->status;
+    return sheaf__gemm_run(call->device, &g, err);
+}
+
+/* Nothing flows to y. */
+void sheaf__gradient_matmul_relu_grad(const struct sheaf__grad *g)
+{
+    struct sheaf__grad product = *g;
+    product.dy = sheaf__op_run2(SHEAF__OP_RELU_GRAD, g->dy, g->in[2], NULL);
+    if (sheaf__tensor_ok(product.dy))
+        sheaf__gradient_matmul(&product);
 }
 
 /* ---- public products ---- */

@@ -36,7 +36,8 @@ enum sheaf__op_id {
     SHEAF__OP_TANH_GRAD,    /* (dy, y) */
     /* matmul.c */
     SHEAF__OP_MATMUL,
-    SHEAF__OP_DENSE, /* (x, weights, bias); axis: the activation */
+    SHEAF__OP_DENSE,            /* (x, weights, bias); axis: the activation */
+    SHEAF__OP_MATMUL_RELU_GRAD, /* (a, b, y): relu_grad(a b, y) */
     /* layout.c */
     SHEAF__OP_TRANSPOSE,
     SHEAF__OP_RESHAPE,
@@ -109,6 +110,8 @@ struct sheaf__grad {
     const bool *wanted; /**< by input */
     sheaf_tensor **dx;  /**< by input, of the frame; NULL: none */
     bool watched;       /**< another tape follows this step: use recorded operations only */
+    bool masked;        /**< of a relu: dy is 0 already where `out` is not positive */
+    bool mask;          /**< of a product: make dx[0] so, as a relu made input 0 */
     /** Of a product: where the gradient of input 1 goes instead of dx; NULL: nowhere. */
     const struct sheaf__sink *sink;
 };

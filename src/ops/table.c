@@ -48,6 +48,8 @@ static const struct sheaf__op table[SHEAF__OP_COUNT] = {
 
     ROW(MATMUL, "matmul", FLOATS, 2, 2, MATMUL, I(matmul), C(matmul), G(matmul)),
     ROW(DENSE, "dense", FLOATS, 3, 3, MATMUL, I(dense), C(dense), G(dense)),
+    ROW(MATMUL_RELU_GRAD, "matmul_relu_grad", FLOATS, 3, 3, MATMUL, I(matmul_relu_grad),
+        C(matmul_relu_grad), G(matmul_relu_grad)),
 
     ROW(TRANSPOSE, "transpose", ANY, 1, 1, GATHER, I(transpose), C(transpose), G(transpose)),
     [SHEAF__OP_RESHAPE] = {.name = "reshape",

@@ -108,7 +108,7 @@ static int32_t add_slot(struct sheaf_tape *t, sheaf_tensor *tensor, sheaf_variab
         return -1;
     int32_t i = (int32_t)t->slots.count++;
     *sheaf__tape_slot(t, i) = (struct sheaf__tape_slot){
-        .tensor = tensor, .variable = variable, .first_user = -1, .next_final = -1};
+        .tensor = tensor, .variable = variable, .maker = -1, .first_user = -1, .next_final = -1};
     map_to(t, variable ? (void *)variable : (void *)tensor, i);
     return i;
 }
@@ -161,6 +161,8 @@ static void record_on(struct sheaf_tape *t, const struct sheaf__op_call *call)
     for (size_t i = 0; i < call->count; i++)
         set_input(t, n, i, call->in[i], sheaf__tape_find(t, call->in[i]));
     n->out_slot = add_slot(t, call->out, NULL);
+    if (n->out_slot >= 0)
+        sheaf__tape_slot(t, n->out_slot)->maker = (int32_t)t->nodes.count - 1;
 }
 
 static bool follows(const struct sheaf_tape *t, sheaf_tensor *const *in, size_t count)

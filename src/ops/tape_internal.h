@@ -23,6 +23,7 @@ struct sheaf__tape_array {
 struct sheaf__tape_slot {
     sheaf_tensor *tensor;     /**< NULL: a variable that was only looked up in */
     sheaf_variable *variable; /**< NULL: a tensor's slot */
+    int32_t maker;            /**< node; -1: none, a variable or watched */
     int32_t first_user;       /**< node; -1: none */
     int32_t uses;             /**< inputs of nodes */
     int32_t next_final;       /**< next slot with the same first user; -1: none */

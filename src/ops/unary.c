@@ -296,6 +296,12 @@ static void run_unary_grad(size_t begin, size_t end, void *user)
         GRADIENT(uint16_t, float, sheaf__bfloat16_to_float, sheaf__bfloat16_of_float);
 }
 
+void sheaf__relu_grad(sheaf_dtype dtype, void *out, const void *dy, const void *y, size_t n)
+{
+    struct unary_grad u = {SHEAF__OP_RELU_GRAD, dtype, out, dy, y};
+    run_unary_grad(0, n, &u);
+}
+
 sheaf_status sheaf__infer_same_shape(struct sheaf__op_call *call, sheaf_error *err)
 {
     const sheaf_tensor *a = call->in[0], *b = call->in[1];
@@ -344,7 +350,7 @@ void sheaf__gradient_log(const struct sheaf__grad *g)
 }
 void sheaf__gradient_relu(const struct sheaf__grad *g)
 {
-    g->dx[0] = sheaf__op_run2(SHEAF__OP_RELU_GRAD, g->dy, g->out, NULL);
+    g->dx[0] = g->masked ? g->dy : sheaf__op_run2(SHEAF__OP_RELU_GRAD, g->dy, g->out, NULL);
 }
 void sheaf__gradient_sigmoid(const struct sheaf__grad *g)
 {

@@ -74,6 +74,7 @@ static const struct test_case cases[] = {
     {SHEAF__OP_MATMUL, 2, {MATRIX(3, 2), MATRIX(4, 3)}, {.transpose_a = true, .transpose_b = true}},
     {SHEAF__OP_DENSE, 3, {MATRIX(2, 3), MATRIX(3, 4), VECTOR(4)}, NO_ATTRS},
     {SHEAF__OP_DENSE, 3, {MATRIX(4, 3), MATRIX(3, 5), VECTOR(5)}, {.axis = 1}},
+    {SHEAF__OP_MATMUL_RELU_GRAD, 3, {MATRIX(2, 3), MATRIX(3, 4), MATRIX(2, 4)}, NO_ATTRS},
     {SHEAF__OP_TRANSPOSE, 1, {MATRIX(2, 3)}, NO_ATTRS},
     {SHEAF__OP_RESHAPE, 1, {MATRIX(2, 3)}, {.shape = {.rank = 1, .dims = {6}}}},
     {SHEAF__OP_CONCAT, 3, {MATRIX(2, 3), MATRIX(2, 1), MATRIX(2, 2)}, {.axis = 1}},

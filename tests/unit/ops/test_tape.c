@@ -48,6 +48,59 @@ static void adds_up_all_uses(void **state)
     EXPECT(sheaf_tape_gradient(tape, y, x), SHEAF_FLOAT32, SHEAF_SCALAR, 33);
 }
 
+static void expect_same(sheaf_tensor *got, sheaf_tensor *wanted)
+{
+    sheaf_error err = {0};
+    rig_ok(sheaf_tensor_status(got, &err), &err);
+    rig_ok(sheaf_tensor_status(wanted, &err), &err);
+    assert_int_equal(got->dtype, wanted->dtype);
+    assert_true(sheaf_shape_equal(got->shape, wanted->shape));
+    assert_memory_equal(sheaf_tensor_data(got), sheaf_tensor_data(wanted),
+                        (size_t)sheaf_tensor_elements(got) * sheaf_dtype_size(got->dtype));
+}
+
+static sheaf_tensor *drawn(sheaf_dtype dtype, int64_t rows, int64_t columns)
+{
+    return sheaf_cast(
+        sheaf_random_normal(SHEAF_FLOAT32, SHEAF_SHAPE(rows, columns), 0, 1, (uint64_t)columns),
+        dtype);
+}
+
+/* Where a product alone uses a relu's result, it does the relu's step; never what was asked for,
+ * nor a part of a sum. */
+static void products_do_the_step_of_a_relu(void **state)
+{
+    (void)state;
+    const sheaf_dtype dtypes[] = {SHEAF_FLOAT32, SHEAF_FLOAT64, SHEAF_BFLOAT16};
+    for (int i = 0; i < 6; i++)
+        SHEAF_FRAME
+        {
+            sheaf_dtype dtype = dtypes[i / 2];
+            sheaf_tensor *x = drawn(dtype, 40, 20), *w = drawn(dtype, 20, 70);
+            sheaf_tensor *v = drawn(dtype, 70, 50), *u = drawn(dtype, 70, 51);
+            sheaf_tensor *zero = sheaf_zeros(dtype, SHEAF_SHAPE(70));
+            sheaf_tape *tape = sheaf_tape_start_persistent();
+            sheaf_tape_watch(tape, x);
+            sheaf_tensor *h = i % 2 ? sheaf_dense(x, w, zero, SHEAF_ACTIVATION_RELU)
+                                    : sheaf_relu(sheaf_matmul(x, w));
+            sheaf_tensor *y = sheaf_matmul(h, v);
+            sheaf_tensor *one = sheaf_tape_gradient(tape, y, x);
+            sheaf_tensor *asked = sheaf_tape_gradient(tape, y, h);
+            sheaf_tensor *both = sheaf_add(sheaf_sum(y), sheaf_sum(sheaf_matmul(h, u)));
+            sheaf_tensor *two = sheaf_tape_gradient(tape, both, x);
+            sheaf_tensor *dh =
+                sheaf_matmul_ex(sheaf_ones(dtype, SHEAF_SHAPE(40, 50)), v, false, true);
+            sheaf_tensor *du =
+                sheaf_matmul_ex(sheaf_ones(dtype, SHEAF_SHAPE(40, 51)), u, false, true);
+            expect_same(one, sheaf_matmul_ex(sheaf__op_run2(SHEAF__OP_RELU_GRAD, dh, h, NULL), w,
+                                             false, true));
+            expect_same(asked, dh);
+            dh = sheaf_add(dh, du);
+            expect_same(two, sheaf_matmul_ex(sheaf__op_run2(SHEAF__OP_RELU_GRAD, dh, h, NULL), w,
+                                             false, true));
+        }
+}
+
 /* Rows, copies to a device and plain numbers are views that tensors make by themselves. */
 static void flows_through_views(void **state)
 {
@@ -457,6 +510,7 @@ int main(void)
         rig_test(follows_what_is_watched),
         rig_test(is_zero_for_what_does_not_matter),
         rig_test(adds_up_all_uses),
+        rig_test(products_do_the_step_of_a_relu),
         rig_test(flows_through_views),
         rig_test(nests),
         rig_test(persists_only_when_told),
