@@ -4,10 +4,12 @@
  * usage: limits train|allreduce|ps|checkpoint [DIR] */
 
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -89,7 +91,89 @@ static double time_pass(void (*pass)(const struct half *h), float *const *memory
     return best;
 }
 
-/* ---- train: the update of Adam alone ---- */
+/* ---- train: oneDNN's products of a step alone, and the update of Adam alone ---- */
+
+static int (*sgemm)(char transa, char transb, int64_t m, int64_t n, int64_t k, float alpha,
+                    const float *a, int64_t lda, const float *b, int64_t ldb, float beta, float *c,
+                    int64_t ldc);
+
+/* C (m, n) = A B, where one may be stored transposed. */
+struct product {
+    char transa, transb;
+    int64_t m, n, k;
+    float *a, *b, *c;
+};
+
+static const int64_t SIZES[] = {784, 512, 512, 10};
+enum { LAYERS = 3, PRODUCTS = 3 * LAYERS - 1 };
+static struct product products[PRODUCTS];
+
+static void set_product(struct product *p, char transa, char transb, int64_t m, int64_t n,
+                        int64_t k)
+{
+    *p = (struct product){transa,
+                          transb,
+                          m,
+                          n,
+                          k,
+                          floats((size_t)(m * k)),
+                          floats((size_t)(k * n)),
+                          floats((size_t)(m * n))};
+}
+
+/* Forward, then back: the gradient of a layer's input, which the first does not need, and of its weights. */
+static void set_products(int batch)
+{
+    struct product *p = products;
+    for (int i = 0; i < LAYERS; i++)
+        set_product(p++, 'N', 'N', batch, SIZES[i + 1], SIZES[i]);
+    for (int i = LAYERS - 1; i >= 0; i--) {
+        if (i > 0)
+            set_product(p++, 'N', 'T', batch, SIZES[i], SIZES[i + 1]);
+        set_product(p++, 'T', 'N', SIZES[i], SIZES[i + 1], batch);
+    }
+}
+
+static void free_products(void)
+{
+    for (int i = 0; i < PRODUCTS; i++) {
+        free(products[i].a);
+        free(products[i].b);
+        free(products[i].c);
+    }
+}
+
+/* One thread's half of every product: of the longer side of C. */
+static void gemms_pass(const struct half *h)
+{
+    for (const struct product *p = products; p < products + PRODUCTS; p++) {
+        bool down = p->m >= p->n, transa = p->transa == 'T', transb = p->transb == 'T';
+        int64_t whole = down ? p->m : p->n, from = h->begin ? whole / 2 : 0;
+        int64_t row = down ? from : 0, column = down ? 0 : from;
+        int64_t size = h->begin ? whole - whole / 2 : whole / 2;
+        int64_t lda = transa ? p->m : p->k, ldb = transb ? p->k : p->n;
+        sgemm(p->transa, p->transb, down ? size : p->m, down ? p->n : size, p->k, 1,
+              p->a + (transa ? row : row * lda), lda, p->b + (transb ? column * ldb : column), ldb,
+              0, p->c + row * p->n + column, p->n);
+    }
+}
+
+/* Nothing is printed where oneDNN is not installed. */
+static void gemms(void)
+{
+    setenv("OMP_NUM_THREADS", "1", 1); /* each of the two threads computes by itself */
+    void *library = dlopen("libdnnl.so.3", RTLD_NOW | RTLD_LOCAL);
+    library = library ? library : dlopen("libdnnl.so.2", RTLD_NOW | RTLD_LOCAL);
+    *(void **)&sgemm = library ? dlsym(library, "dnnl_sgemm") : NULL;
+    float *const none[4] = {NULL};
+    for (int batch = 32; sgemm && batch <= 256; batch *= 8) {
+        set_products(batch);
+        double seconds = time_pass(gemms_pass, none, 2, 100);
+        printf("gemms\ttrain MLP 784-512-512-10 batch %d sgd\t%.0f\texamples/s\n", batch,
+               batch / seconds);
+        free_products();
+    }
+}
 
 static void adam_pass(const struct half *h)
 {
@@ -110,6 +194,7 @@ static void train(void)
     for (int batch = 32; batch <= 256; batch *= 8)
         printf("adam-pass\ttrain MLP 784-512-512-10 batch %d adam\t%.0f\texamples/s\n", batch,
                batch / seconds);
+    gemms();
 }
 
 /* ---- allreduce: each of two threads sums one half and copies the other ---- */
