@@ -94,7 +94,12 @@ SHEAF_API const sheaf_element_spec *sheaf_dist_iterator_element_spec(const sheaf
 SHEAF_API const char *sheaf_dist_iterator_str(const sheaf_dist_iterator *it);
 
 /** The next element in the innermost frame: bare with one replica, else per replica, empty parts included (R3.5–R3.9).
- *  SHEAF_END when no replica of any worker has data, again and again. Cross-replica context only. */
+ *  SHEAF_END when no replica of any worker has data, again and again. Cross-replica context only.
+ *
+ *  Workers agree on the end, and on the number of real examples, one step ahead: a call pulls this worker's next element,
+ *  too, and tells the others of it before it returns, so that the next call waits for nobody who has come so far. All workers
+ *  use the same iterators in the same order, and as far; one that frees its own early while another goes on, or whose data
+ *  fail, is an error of all at that element (SHEAF_ERR_TEAM_MISMATCH, or what failed). */
 SHEAF_CHECKED sheaf_status sheaf_next(sheaf_dist_iterator *it, sheaf_values **out,
                                       sheaf_error *err);
 /** The same, with SHEAF_ERR_OUT_OF_RANGE at the end (S150). */

@@ -67,6 +67,7 @@ void sheaf__channel_free(struct sheaf__channel *channel)
     if (!channel)
         return;
     sheaf__jobs_free(channel);
+    sheaf__ahead_free(channel);
     sheaf__mutex_lock(&channel->team->lock);
     channel->core->channels[channel->by_process] = NULL;
     sheaf__mutex_unlock(&channel->team->lock);
@@ -107,6 +108,8 @@ static void forget_aborts(struct sheaf__core *core)
 void sheaf__channel_reset(struct sheaf__channel *channel)
 {
     struct sheaf__core *core = channel->core;
+    if (core->channels[1])
+        sheaf__ahead_drop(core->channels[1]);
     sheaf__mutex_lock(&channel->team->lock);
     if (sheaf__core_check_failure(core, core->seq, NULL) < 0) {
         core->failure.status = SHEAF_OK;

@@ -157,6 +157,7 @@ struct sheaf__core {
     _Atomic uint64_t events;       /* counts what an exchange may wait for */
     /* Of the leader. */
     uint64_t shm_calls, shm_rounds; /* counts in shared memory */
+    bool shm_unheard;               /* the last call was said, but not waited for */
     struct sheaf__patience patience;
     uint32_t shm_epoch; /* for which they hold */
     uint8_t *scratch;
@@ -173,6 +174,9 @@ void *sheaf__core_scratch(struct sheaf__core *core, size_t size);
 struct sheaf__core *sheaf__core_get(struct sheaf__team *team,
                                     int number); /* team->lock; NULL: no memory */
 void sheaf__core_free(struct sheaf__core *core);
+/* A thread acts for this member in a call; fails if another does. */
+sheaf_status sheaf__core_enter(struct sheaf__core *core, sheaf_error *err);
+void sheaf__core_leave(struct sheaf__core *core);
 /* Fails the epoch, here and on the other members, unless it has failed already. */
 void sheaf__core_fail(struct sheaf__core *core, const sheaf_error *cause);
 /* SHEAF_OK, or why call `seq` cannot be made. With team->lock. */
@@ -295,6 +299,12 @@ void sheaf__shm_close(struct sheaf__team *team);
 sheaf_status sheaf__shm_meet(struct sheaf__channel *c, const struct sheaf__coll_what *what,
                              const struct sheaf__part *parts, size_t count,
                              const struct sheaf__wait *wait, sheaf_error *err);
+/* The two halves of it. */
+sheaf_status sheaf__shm_say(struct sheaf__channel *c, const struct sheaf__coll_what *what,
+                            const struct sheaf__part *parts, size_t count,
+                            const struct sheaf__wait *wait, sheaf_error *err);
+sheaf_status sheaf__shm_hear(struct sheaf__channel *c, const struct sheaf__wait *wait,
+                             sheaf_error *err);
 /* Data of member `rank` that came with the call; until the next call begins. */
 const uint8_t *sheaf__shm_data(const struct sheaf__channel *c, int rank);
 /* A sum of one large array of every member: `mine` is ours, `out` gets all of it. sum->arrays is
@@ -372,6 +382,7 @@ struct sheaf__channel {
     struct sheaf__cond loop_left; /* the last helper has */
     /* Calls in the background (job.c). */
     struct sheaf__jobs *_Atomic jobs;
+    struct sheaf__ahead *ahead; /* what was said (ahead.c); NULL: nothing ever */
 };
 
 /* One replica's call, from its thread: returns when it is done on all. */
@@ -387,6 +398,7 @@ sheaf_status sheaf__crew_act(struct sheaf__channel *c, struct sheaf__coll_args *
 sheaf_status sheaf__jobs_drain(struct sheaf__channel *c, const struct sheaf__wait *wait,
                                sheaf_error *err);
 void sheaf__jobs_free(struct sheaf__channel *c);
+void sheaf__ahead_free(struct sheaf__channel *c);
 void sheaf__jobs_wake(struct sheaf__channel *c);
 /* SHEAF_OK, or why the channel was aborted here. */
 sheaf_status sheaf__channel_stopped(struct sheaf__channel *c, sheaf_error *err);

@@ -117,12 +117,9 @@ sheaf_status sheaf__crew_act(struct sheaf__channel *c, struct sheaf__coll_args *
     char call[112];
     if (c->team->size == 1)
         return act(c, args, wait, err ? err : &local);
-    if (atomic_exchange_explicit(&c->core->busy, true, memory_order_acquire))
-        return sheaf__error(err, SHEAF_ERR_FAILED_PRECONDITION,
-                            "two threads make calls to the other members at once, expected one "
-                            "after the other");
+    SHEAF__TRY(sheaf__core_enter(c->core, err));
     sheaf_status status = act(c, args, wait, err ? err : &local);
-    atomic_store_explicit(&c->core->busy, false, memory_order_release);
+    sheaf__core_leave(c->core);
     if (status == SHEAF_ERR_TEAM_LOST) {
         sheaf__coll_describe(&args[0]->what, call, sizeof(call));
         sheaf__error_prefix(err, "%s", call);

@@ -116,6 +116,20 @@ void *sheaf__core_scratch(struct sheaf__core *core, size_t size)
     return core->scratch;
 }
 
+sheaf_status sheaf__core_enter(struct sheaf__core *core, sheaf_error *err)
+{
+    if (!atomic_exchange_explicit(&core->busy, true, memory_order_acquire))
+        return SHEAF_OK;
+    return sheaf__error(err, SHEAF_ERR_FAILED_PRECONDITION,
+                        "two threads make calls to the other members at once, expected one after "
+                        "the other");
+}
+
+void sheaf__core_leave(struct sheaf__core *core)
+{
+    atomic_store_explicit(&core->busy, false, memory_order_release);
+}
+
 void sheaf__core_event(struct sheaf__core *core)
 {
     atomic_fetch_add(&core->events, 1);
@@ -206,7 +220,8 @@ void sheaf__exchange_arrive(struct sheaf__core *core, struct sheaf__arrival *a)
     sheaf__core_event(core);
 }
 
-/* Calls that came before; those of epochs that are over go. With the lock. */
+/* Calls that came before; those of epochs that are over go, and those that this member did not wait for. With the
+ * lock. */
 static void take_arrivals(struct sheaf__exchange *x, struct sheaf__list *old)
 {
     struct sheaf__core *core = x->core;
@@ -214,7 +229,7 @@ static void take_arrivals(struct sheaf__exchange *x, struct sheaf__list *old)
     for (node = sheaf__list_first(&core->arrivals); node; node = next) {
         struct sheaf__arrival *a = SHEAF__CONTAINER(node, struct sheaf__arrival, node);
         next = sheaf__list_next(&core->arrivals, node);
-        if (a->head->epoch < x->epoch) {
+        if (a->head->epoch < x->epoch || (a->head->epoch == x->epoch && a->head->seq < x->seq)) {
             sheaf__list_remove(node);
             sheaf__list_append(old, node);
         } else if (is_for(x, a)) {

@@ -61,7 +61,7 @@ static sheaf_status find_left_out(struct sheaf__core *core, sheaf_error *err)
 
 /* ---- going on ---- */
 
-static sheaf_status go_on(struct sheaf__channel *c, const char *noun, sheaf_error *err)
+static sheaf_status go_on(struct sheaf__channel *c, sheaf_error *err)
 {
     struct sheaf__core *core = c->core;
     sheaf_error error = {0};
@@ -69,7 +69,6 @@ static sheaf_status go_on(struct sheaf__channel *c, const char *noun, sheaf_erro
     sheaf_status failed = sheaf__core_check_failure(core, core->seq, err), status = SHEAF_OK;
     if (failed == SHEAF_OK) {
         core->when++;
-        core->noun = noun;
         status = find_left_out(core, &error);
     }
     sheaf__mutex_unlock(&c->team->lock);
@@ -83,13 +82,19 @@ static sheaf_status go_on(struct sheaf__channel *c, const char *noun, sheaf_erro
     return sheaf__error_copy(err, &error);
 }
 
-sheaf_status sheaf__channel_begin_round(struct sheaf__channel *channel, const char *noun,
-                                        sheaf_error *err)
+sheaf_status sheaf__channel_begin_round(struct sheaf__channel *channel, sheaf_error *err)
 {
-    return go_on(channel, noun, err);
+    return go_on(channel, err);
 }
 
 sheaf_status sheaf__channel_end_round(struct sheaf__channel *channel, sheaf_error *err)
 {
-    return go_on(channel, channel->core->noun, err);
+    return go_on(channel, err);
+}
+
+void sheaf__channel_name_rounds(struct sheaf__channel *channel, const char *noun)
+{
+    sheaf__mutex_lock(&channel->team->lock);
+    channel->core->noun = noun;
+    sheaf__mutex_unlock(&channel->team->lock);
 }

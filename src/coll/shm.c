@@ -270,16 +270,17 @@ static sheaf_status start_epoch(struct sheaf__channel *c, const struct sheaf__co
     uint32_t epoch = x.epoch;
     SHEAF__TRY(sheaf__exchange_end(&x, status, err));
     core->shm_epoch = epoch;
+    core->shm_unheard = false;
     core->shm_calls = core->shm_rounds = (uint64_t)epoch << 40;
     return SHEAF_OK;
 }
 
-static sheaf_status compare(const struct sheaf__channel *c, const struct sheaf__coll_what *what,
-                            uint64_t call, sheaf_error *err)
+static sheaf_status compare(const struct sheaf__channel *c, uint64_t calls, sheaf_error *err)
 {
     const struct sheaf__team *team = c->team;
+    const struct sheaf__coll_what *what = said(c, team->rank, calls);
     for (int r = 0; r < team->size; r++) {
-        const struct sheaf__coll_what *theirs = said(c, r, call + 1);
+        const struct sheaf__coll_what *theirs = said(c, r, calls);
         if (r == team->rank || sheaf__coll_same(what, theirs))
             continue;
         return sheaf__coll_member_mismatch(c->core, what, r, theirs, err);
@@ -299,32 +300,41 @@ static sheaf_status begin(struct sheaf__core *core, sheaf_error *err)
     return status;
 }
 
-/* Begins a call: where it says what is called. */
+/* Begins a call: where it says what is called. The slot is free when all are in the call before. */
 static sheaf_status begin_call(struct sheaf__channel *c, const struct sheaf__coll_what *what,
                                const struct sheaf__wait *wait, struct slot **slot, sheaf_error *err)
 {
     struct sheaf__core *core = c->core;
     if (core->shm_epoch != core->epoch)
         SHEAF__TRY(start_epoch(c, what, wait, err));
+    else if (core->shm_unheard)
+        SHEAF__TRY(sheaf__shm_hear(c, wait, err));
     SHEAF__TRY(begin(core, err));
     *slot = &area(c, c->team->rank)->slots[core->shm_calls & 1];
     (*slot)->what = *what;
     return SHEAF_OK;
 }
 
-/* Says so, and waits for the others. */
-static sheaf_status meet(struct sheaf__channel *c, const struct sheaf__coll_what *what,
-                         const struct sheaf__wait *wait, sheaf_error *err)
+static void say(struct sheaf__channel *c)
 {
-    uint64_t call = c->core->shm_calls++;
-    count(c, &area(c, c->team->rank)->line.called, call + 1);
-    SHEAF__TRY(wait_for(c, offsetof(struct line, called), call + 1, wait, err));
-    return compare(c, what, call, err);
+    struct sheaf__core *core = c->core;
+    core->shm_calls++;
+    core->shm_unheard = true;
+    count(c, &area(c, c->team->rank)->line.called, core->shm_calls);
 }
 
-sheaf_status sheaf__shm_meet(struct sheaf__channel *c, const struct sheaf__coll_what *what,
-                             const struct sheaf__part *parts, size_t count_parts,
-                             const struct sheaf__wait *wait, sheaf_error *err)
+sheaf_status sheaf__shm_hear(struct sheaf__channel *c, const struct sheaf__wait *wait,
+                             sheaf_error *err)
+{
+    struct sheaf__core *core = c->core;
+    SHEAF__TRY(wait_for(c, offsetof(struct line, called), core->shm_calls, wait, err));
+    core->shm_unheard = false;
+    return compare(c, core->shm_calls, err);
+}
+
+sheaf_status sheaf__shm_say(struct sheaf__channel *c, const struct sheaf__coll_what *what,
+                            const struct sheaf__part *parts, size_t count_parts,
+                            const struct sheaf__wait *wait, sheaf_error *err)
 {
     struct slot *slot;
     size_t size = 0;
@@ -333,7 +343,16 @@ sheaf_status sheaf__shm_meet(struct sheaf__channel *c, const struct sheaf__coll_
         memcpy(slot->data + size, parts[i].data, parts[i].size);
         size += parts[i].size;
     }
-    return meet(c, what, wait, err);
+    say(c);
+    return SHEAF_OK;
+}
+
+sheaf_status sheaf__shm_meet(struct sheaf__channel *c, const struct sheaf__coll_what *what,
+                             const struct sheaf__part *parts, size_t count_parts,
+                             const struct sheaf__wait *wait, sheaf_error *err)
+{
+    SHEAF__TRY(sheaf__shm_say(c, what, parts, count_parts, wait, err));
+    return sheaf__shm_hear(c, wait, err);
 }
 
 const uint8_t *sheaf__shm_data(const struct sheaf__channel *c, int rank)
@@ -470,7 +489,8 @@ sheaf_status sheaf__shm_reduce(struct sheaf__channel *c, const struct sheaf__col
     s->sum.arrays = s->arrays;
     struct round first = round_at(&w, 0);
     copy_to_others(&w, &first);
-    SHEAF__TRY(meet(c, what, wait, err));
+    say(c);
+    SHEAF__TRY(sheaf__shm_hear(c, wait, err));
     return run_rounds(&w, rounds, wait, err);
 }
 

@@ -85,12 +85,12 @@ void sheaf__channel_reset(struct sheaf__channel *channel);
 
 /* Rounds: all members begin and end them in the same order, and make their calls in one or between
  * two of them. Calls from different places do not fit together, and one fails at once on all when a
- * member has gone past its place without it. `noun` names a round in errors ("step"), a static
- * string. No local replica is in a call. Both fail as the next call would; TEAM_MISMATCH: a member is
- * in a call that this one has left out. */
-sheaf_status sheaf__channel_begin_round(struct sheaf__channel *channel, const char *noun,
-                                        sheaf_error *err);
+ * member has gone past its place without it. No local replica is in a call. Both fail as the next call
+ * would; TEAM_MISMATCH: a member is in a call that this one has left out. */
+sheaf_status sheaf__channel_begin_round(struct sheaf__channel *channel, sheaf_error *err);
 sheaf_status sheaf__channel_end_round(struct sheaf__channel *channel, sheaf_error *err);
+/* What a round is called in errors, a static string: "step". Before the first. */
+void sheaf__channel_name_rounds(struct sheaf__channel *channel, const char *noun);
 
 /* Numbers of the channels, so that they cannot clash. */
 enum {
@@ -142,6 +142,24 @@ sheaf_status sheaf__channel_gather_bytes(struct sheaf__channel *channel, int loc
                                          const struct sheaf__wait *wait, sheaf_error *err);
 sheaf_status sheaf__channel_barrier(struct sheaf__channel *channel, int local,
                                     const struct sheaf__wait *wait, sheaf_error *err);
+
+/* ---- a sum of few numbers in two halves: what is agreed ahead ---- */
+
+/* On a channel of processes each member says its numbers, goes on with something else, and hears the
+ * sums when it wants them. Saying waits for the others only where they have not said yet what this
+ * member dropped. Between the two no other call is made on the channel. */
+enum { SHEAF__AHEAD_MOST = 8 };
+struct sheaf__ahead_sum {
+    const int64_t *numbers;
+    int count;
+    const char *name; /* of what it is, as of a reduction */
+};
+sheaf_status sheaf__ahead_say(struct sheaf__channel *channel, const struct sheaf__ahead_sum *sum,
+                              const struct sheaf__wait *wait, sheaf_error *err);
+sheaf_status sheaf__ahead_hear(struct sheaf__channel *channel, int64_t *sums,
+                               const struct sheaf__wait *wait, sheaf_error *err);
+/* What was said is not wanted any more; the others hear it all the same. Never waits. */
+void sheaf__ahead_drop(struct sheaf__channel *channel);
 
 /* ---- all-reduce in the background: gradient buckets ---- */
 

@@ -10,9 +10,16 @@
 #include "data/iterator.h"
 #include "data/rewrite.h"
 #include "distribute/dist_dataset.h"
-#include "distribute/sync.h"
+#include "distribute/forecast.h"
 #include "distribute/values.h"
 #include "tensor/frame.h"
+
+/* The parts of one step, each with a count; NULL where a replica has none. */
+struct parts {
+    sheaf_element *of[SHEAF__MOST_REPLICAS];
+    int count, with_data;
+    uint64_t elements, errors; /* that the first iterator has given by then */
+};
 
 struct sheaf_dist_iterator {
     sheaf_dist_dataset *dataset; /* counted */
@@ -22,19 +29,24 @@ struct sheaf_dist_iterator {
     bool begun; /* a step was asked for */
     bool ended;
     bool fills; /* replicas without data get empty parts */
-};
 
-/* The parts of one step, each with a count; NULL where a replica has none. */
-struct parts {
-    sheaf_element *of[SHEAF__MOST_REPLICAS];
-    int count, with_data;
-    uint64_t elements, errors; /* that the first iterator has given by then */
+    /* The next step's, if it is pulled already: workers that agree on it do so one step ahead. */
+    bool pulled;
+    struct parts next;
+    sheaf_error failed; /* status < 0: the pull did */
+    struct sheaf__forecast forecast;
 };
 
 static void parts_clear(struct parts *p)
 {
     for (int i = 0; i < p->count; i++)
         sheaf_element_free(p->of[i]);
+    p->count = 0;
+}
+
+static bool is_shared(const sheaf_dist_iterator *it)
+{
+    return it->dataset && it->dataset->strategy->workers > 1;
 }
 
 sheaf_dist_iterator *sheaf_iterate(sheaf_dist_dataset *d)
@@ -63,6 +75,9 @@ void sheaf_dist_iterator_free(sheaf_dist_iterator *it)
         return;
     if (it->dataset)
         sheaf__progress_end(it->dataset, it, false);
+    if (is_shared(it))
+        sheaf__forecast_free(it->dataset->strategy, &it->forecast, it->ended);
+    parts_clear(&it->next);
     for (int i = 0; it->iterators && i < it->dataset->dataset_count; i++)
         sheaf_iterator_free(it->iterators[i]);
     sheaf__free(it->iterators);
@@ -139,16 +154,60 @@ static sheaf_status fill_empty(sheaf_dist_iterator *it, struct parts *p, sheaf_e
     return SHEAF_OK;
 }
 
-/* Agrees with the other workers on the step: how many replicas have data, how many examples there
- * are. */
-static sheaf_status agree(sheaf_strategy *s, sheaf_status mine, const struct parts *p,
-                          struct sheaf__step_facts *facts, sheaf_error *err)
+/* The parts of the next step, unless they are pulled already. */
+static sheaf_status pull_next(sheaf_dist_iterator *it)
 {
-    facts->with_data = p->with_data;
-    facts->examples = 0;
+    if (!it->pulled)
+        pull(it, &it->next, &it->failed);
+    it->pulled = true;
+    return it->failed.status;
+}
+
+static struct sheaf__step_facts own_facts(const struct parts *p)
+{
+    struct sheaf__step_facts facts = {.with_data = p->with_data};
     for (int r = 0; r < p->count; r++)
-        facts->examples += examples_of(p->of[r]);
-    return s->workers > 1 ? sheaf__sync_facts(s, mine, facts, err) : mine;
+        facts.examples += examples_of(p->of[r]);
+    return facts;
+}
+
+/* A failed pull is over once the program, and all workers, know of it. */
+static sheaf_status give_failure(sheaf_dist_iterator *it, sheaf_error *err)
+{
+    const sheaf_error failed = it->failed;
+    if (is_shared(it))
+        sheaf__forecast_fail(it->dataset->strategy, &it->forecast, &failed);
+    parts_clear(&it->next);
+    it->pulled = false;
+    it->failed.status = SHEAF_OK;
+    return sheaf__error_copy(err, &failed);
+}
+
+/* What the step has, over all workers. */
+static sheaf_status agree(sheaf_dist_iterator *it, struct sheaf__step_facts *facts,
+                          sheaf_error *err)
+{
+    sheaf_strategy *s = it->dataset->strategy;
+    if (pull_next(it) < 0)
+        return give_failure(it, err);
+    *facts = own_facts(&it->next);
+    if (!is_shared(it))
+        return SHEAF_OK;
+    sheaf_status status = sheaf__forecast_say(s, &it->forecast, facts, err);
+    if (status >= 0)
+        status = sheaf__forecast_hear(s, &it->forecast, facts, err);
+    if (status < 0)
+        sheaf__forecast_fail(s, &it->forecast, NULL);
+    return status;
+}
+
+/* Lets the others know of the step after this one. What fails now is the next call's affair. */
+static void look_ahead(sheaf_dist_iterator *it)
+{
+    if (!is_shared(it) || pull_next(it) < 0)
+        return;
+    const struct sheaf__step_facts facts = own_facts(&it->next);
+    (void)!sheaf__forecast_say(it->dataset->strategy, &it->forecast, &facts, NULL);
 }
 
 static sheaf_status make_values(const sheaf_dist_iterator *it, const struct parts *p,
@@ -177,24 +236,27 @@ static void tell_if_empty(sheaf_dist_iterator *it, const struct sheaf__step_fact
 static sheaf_status advance(sheaf_dist_iterator *it, bool fills, sheaf_values **out,
                             sheaf_error *err)
 {
-    struct parts p = {.count = 0};
-    struct sheaf__step_facts facts = {0};
-    sheaf_strategy *s = it->dataset->strategy;
-    sheaf_status status = agree(s, pull(it, &p, err), &p, &facts, err);
-    if (status >= 0)
-        tell_if_empty(it, &facts);
-    if (status >= 0 && (facts.with_data == 0 || (!fills && p.with_data < p.count))) {
-        it->ended = true;
-        status = SHEAF_END;
-        sheaf__progress_end(it->dataset, it, true);
+    struct sheaf__step_facts facts;
+    sheaf_status status = agree(it, &facts, err);
+    if (status < 0) {
+        sheaf__progress_step(it->dataset, it, status, it->next.elements, it->next.errors);
+        return status;
     }
-    if (status == SHEAF_OK)
-        status = fill_empty(it, &p, err);
+    tell_if_empty(it, &facts);
+    struct parts p = it->next;
+    it->next.count = 0;
+    it->pulled = false;
+    it->ended = facts.with_data == 0 || (!fills && facts.with_data < it->dataset->strategy->total);
+    if (it->ended)
+        sheaf__progress_end(it->dataset, it, true);
+    status = it->ended ? SHEAF_END : fill_empty(it, &p, err);
     if (status == SHEAF_OK)
         status = make_values(it, &p, facts.examples, out, err);
     if (status != SHEAF_END)
         sheaf__progress_step(it->dataset, it, status, p.elements, p.errors);
     parts_clear(&p);
+    if (status == SHEAF_OK)
+        look_ahead(it);
     return status;
 }
 

@@ -18,7 +18,10 @@ static sheaf_status open_channels(struct sheaf__sync *sync, sheaf_error *err)
     SHEAF__TRY(sheaf__channel_open(team, SHEAF__CHANNEL_GRADIENTS, 0, &sync->gradients, err));
     SHEAF__TRY(sheaf__channel_open(team, SHEAF__CHANNEL_PROGRAM, 0, &sync->values, err));
     SHEAF__TRY(sheaf__channel_open(team, SHEAF__CHANNEL_PROGRAM, 1, &sync->cross, err));
-    return sheaf__channel_open(team, SHEAF__CHANNEL_INPUT, 1, &sync->input, err);
+    SHEAF__TRY(sheaf__channel_open(team, SHEAF__CHANNEL_INPUT, 1, &sync->input, err));
+    sheaf__channel_name_rounds(sync->values, "step");
+    sheaf__channel_name_rounds(sync->input, "freed iterator");
+    return SHEAF_OK;
 }
 
 sheaf_status sheaf__sync_open(sheaf_strategy *s, struct sheaf__team_options *options,
@@ -50,9 +53,8 @@ struct sheaf__wait sheaf__sync_wait(const sheaf_strategy *s, const char *what)
 {
     const struct sheaf__job *job = s->replicas ? s->replicas->job : NULL;
     const int64_t ns = job && job->deadline_ns > 0 ? job->deadline_ns : s->deadline_ns;
-    return (struct sheaf__wait){.deadline = sheaf__clock_after(ns),
-                                .token = s->replicas ? s->replicas->token : NULL,
-                                .what = what};
+    return (struct sheaf__wait){
+        .deadline = sheaf__clock_after(ns), .token = job ? s->replicas->token : NULL, .what = what};
 }
 
 /* Between workers. */
@@ -215,30 +217,6 @@ sheaf_tensor *sheaf__sync_gather(sheaf_strategy *s, sheaf_tensor *t, int axis)
     return joined;
 }
 
-sheaf_status sheaf__sync_facts(sheaf_strategy *s, sheaf_status mine,
-                               struct sheaf__step_facts *facts, sheaf_error *err)
-{
-    if (mine < 0) {
-        sheaf_error cause = {.status = mine};
-        sheaf__error_copy(&cause, err ? err : &cause);
-        sheaf__channel_abort(s->sync->input, &cause);
-        return mine;
-    }
-    int64_t sums[2] = {facts->examples, facts->with_data};
-    const struct sheaf__reduction sum = {.op = SHEAF_REDUCE_SUM,
-                                         .dtype = SHEAF_INT64,
-                                         .count = 2,
-                                         .in = sums,
-                                         .out = sums,
-                                         .name = "next element"};
-    const struct sheaf__wait wait = sheaf__sync_wait(s, "the other workers' next element");
-    sheaf__channel_reset(s->sync->input);
-    SHEAF__TRY(sheaf__channel_all_reduce(s->sync->input, 0, &sum, &wait, err));
-    facts->examples = sums[0];
-    facts->with_data = sums[1];
-    return SHEAF_OK;
-}
-
 /* Steps. */
 
 void sheaf__sync_abort(sheaf_strategy *s, const sheaf_error *cause)
@@ -254,7 +232,7 @@ sheaf_status sheaf__sync_begin(sheaf_strategy *s, sheaf_error *err)
     if (!s->sync)
         return SHEAF_OK;
     renew(s->sync);
-    sheaf_status status = sheaf__channel_begin_round(s->sync->values, "step", err);
+    sheaf_status status = sheaf__channel_begin_round(s->sync->values, err);
     s->sync->spoiled = status < 0;
     return status;
 }

@@ -11,14 +11,19 @@
 #include "distribute/strategy.h"
 #include "tensor/tensor.h"
 
+struct sheaf__forecast;
+
 struct sheaf__sync {
     struct sheaf__team *team;
     struct sheaf__channel *gradients; /* large ones, in the background */
     /* What the program calls, one after the other: one stream, so that whatever two workers call
      * instead of the same, both are told. */
-    struct sheaf__channel *values; /* in steps, from every replica */
-    struct sheaf__channel *cross;  /* once for the process: reduce, first values, save, join */
-    struct sheaf__channel *input;  /* of processes */
+    struct sheaf__channel *values;    /* in steps, from every replica */
+    struct sheaf__channel *cross;     /* once for the process: reduce, first values, save, join */
+    struct sheaf__channel *input;     /* of processes: forecast.h */
+    struct sheaf__forecast *forecast; /* that is said and not heard; NULL: none */
+    uint64_t iterators;               /* that were used with the other workers */
+    bool input_spoiled;               /* the input failed and the program knows */
     bool spoiled;      /* a call or step failed and said so: all starts anew at the next */
     uint32_t renewals; /* times it did; what replicas had agreed on before holds no more */
 };
@@ -43,15 +48,6 @@ sheaf_tensor *sheaf__sync_first(sheaf_strategy *s, sheaf_tensor *t);
 /* Before a call on `cross`, and after it with its status, which is returned. */
 void sheaf__sync_call(sheaf_strategy *s);
 sheaf_status sheaf__sync_called(sheaf_strategy *s, sheaf_status status);
-
-/* What the workers agree on before each step, on the input's own channel. */
-struct sheaf__step_facts {
-    int64_t examples;  /* real ones in the global batch */
-    int64_t with_data; /* replicas that have any */
-};
-/* Sums the facts. If this worker's input failed (`mine`, with `err`) all fail with that. */
-sheaf_status sheaf__sync_facts(sheaf_strategy *s, sheaf_status mine,
-                               struct sheaf__step_facts *facts, sheaf_error *err);
 
 /* ---- for a step ---- */
 

@@ -17,6 +17,7 @@ static sheaf_status open_streams(struct player *p, struct streams *s)
     *s = (struct streams){.wait = world_wait(DEADLINE)};
     SHEAF__TRY(sheaf__channel_open(p->team, 4, 0, &s->replicas, &p->err));
     SHEAF__TRY(sheaf__channel_open(p->team, 4, 1, &s->process, &p->err));
+    sheaf__channel_name_rounds(s->replicas, "step");
     return sheaf__channel_open(p->team, 5, 1, &s->aside, &p->err);
 }
 
@@ -38,7 +39,7 @@ static sheaf_status sum(struct player *p, struct sheaf__channel *channel, const 
 
 static sheaf_status begin(struct player *p, struct streams *s)
 {
-    return sheaf__channel_begin_round(s->replicas, "step", &p->err);
+    return sheaf__channel_begin_round(s->replicas, &p->err);
 }
 
 static sheaf_status end(struct player *p, struct streams *s)

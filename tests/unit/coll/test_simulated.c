@@ -48,17 +48,40 @@ static sheaf_status call(struct task *t, struct sheaf__channel *channel, int i, 
     return SHEAF_OK;
 }
 
-static sheaf_status calls(struct task *t, struct sheaf__channel *channel, sheaf_error *err)
+/* Beside the calls, something is agreed one round ahead. */
+static sheaf_status say(struct task *t, struct sheaf__channel *ahead, int i, sheaf_error *err)
 {
+    const int64_t number = (t->index + 1) * i;
+    const struct sheaf__ahead_sum sum = {.numbers = &number, .count = 1, .name = "ahead"};
+    const struct sheaf__wait wait = {.deadline = sheaf__clock_deadline(30), .what = "ahead"};
+    return sheaf__ahead_say(ahead, &sum, &wait, err);
+}
+
+static sheaf_status hear(struct task *t, struct sheaf__channel *ahead, int i, sheaf_error *err)
+{
+    int64_t sum;
+    const struct sheaf__wait wait = {.deadline = sheaf__clock_deadline(30), .what = "ahead"};
+    SHEAF__TRY(sheaf__ahead_hear(ahead, &sum, &wait, err));
+    if (sum != 6 * i)
+        atomic_fetch_add(&t->job->wrong, 1);
+    return SHEAF_OK;
+}
+
+static sheaf_status calls(struct task *t, struct sheaf__channel *channel,
+                          struct sheaf__channel *ahead, sheaf_error *err)
+{
+    SHEAF__TRY(say(t, ahead, 0, err));
     for (int i = 0; i < CALLS; i++) {
-        SHEAF__TRY(sheaf__channel_begin_round(channel, "step", err));
+        SHEAF__TRY(hear(t, ahead, i, err));
+        SHEAF__TRY(say(t, ahead, i + 1, err));
+        SHEAF__TRY(sheaf__channel_begin_round(channel, err));
         if (!t->job->skips || t->index != 1 || i != 3)
             SHEAF__TRY(call(t, channel, i, err));
         SHEAF__TRY(sheaf__channel_end_round(channel, err));
         if (t->job->dies && t->index == 1 && i == 2)
             return SHEAF_END;
     }
-    return SHEAF_OK;
+    return hear(t, ahead, CALLS, err);
 }
 
 static sheaf_status member(struct task *t, struct sheaf__net *net, sheaf_error *err)
@@ -66,7 +89,7 @@ static sheaf_status member(struct task *t, struct sheaf__net *net, sheaf_error *
     char addresses[MEMBERS][32];
     struct sheaf__team_member members[MEMBERS];
     struct sheaf__team *team;
-    struct sheaf__channel *channel;
+    struct sheaf__channel *channel = NULL, *ahead = NULL;
     const struct sheaf__wait wait = {.deadline = sheaf__clock_deadline(30), .what = "the team"};
     for (int i = 0; i < MEMBERS; i++) {
         snprintf(addresses[i], sizeof(addresses[i]), "sim:%d", i + 1);
@@ -76,10 +99,12 @@ static sheaf_status member(struct task *t, struct sheaf__net *net, sheaf_error *
         .net = net, .members = members, .size = MEMBERS, .rank = t->index};
     SHEAF__TRY(sheaf__team_new(&options, &wait, &team, err));
     sheaf_status status = sheaf__channel_open(team, 0, 0, &channel, err);
-    if (status == SHEAF_OK) {
-        status = calls(t, channel, err);
-        sheaf__channel_free(channel);
-    }
+    if (status == SHEAF_OK)
+        status = sheaf__channel_open(team, 1, 1, &ahead, err);
+    if (status == SHEAF_OK)
+        status = calls(t, channel, ahead, err);
+    sheaf__channel_free(channel);
+    sheaf__channel_free(ahead);
     sheaf__team_free(team);
     return status;
 }
