@@ -68,6 +68,7 @@ void sheaf__progress_free(struct sheaf__progress *p)
     sheaf__draw_table_free(&p->next);
     sheaf__position_free(&p->restored);
     sheaf__position_free(&p->accepted);
+    sheaf__free(p->pipeline);
     sheaf__free(p->legs);
 }
 

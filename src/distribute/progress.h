@@ -28,6 +28,8 @@ struct sheaf__progress {
     struct sheaf__position restored; /* what the pass that runs, or the next one, goes on from */
     struct sheaf__position accepted; /* from a checkpoint that is being restored */
     sheaf_trackable trackable;
+    bool tracked;   /* somebody asked for it */
+    char *pipeline; /* what it is, for positions; NULL: not yet described */
 };
 
 /* Of a new dataset: brings the seeds of the workers together. */
@@ -43,6 +45,8 @@ sheaf_status sheaf__progress_begin(sheaf_dist_dataset *d, const void *runner,
  * of its first iterator. */
 void sheaf__progress_step(sheaf_dist_dataset *d, const void *runner, sheaf_status status,
                           uint64_t elements, uint64_t errors);
+/* After that, where workers do not step together: tells the others how far this one is. */
+sheaf_status sheaf__progress_tell(sheaf_dist_dataset *d, sheaf_error *err);
 /* It ended: `whole`, if it came to the end of the data. */
 void sheaf__progress_end(sheaf_dist_dataset *d, const void *runner, bool whole);
 

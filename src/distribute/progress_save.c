@@ -18,10 +18,12 @@ static sheaf_status no_memory(sheaf_error *err)
     return sheaf__no_memory(err, "a position in the input");
 }
 
-/* What makes a difference to what is read, as text; sheaf__free(). */
-static char *describe(const sheaf_dist_dataset *d)
+/* What makes a difference to what is read, as text. NULL: no memory. With the lock held. */
+static const char *describe(sheaf_dist_dataset *d)
 {
     struct sheaf__str text = {0};
+    if (d->progress.pipeline)
+        return d->progress.pipeline;
     for (int i = 0; i < (d->source ? 1 : d->dataset_count); i++) {
         char *order = sheaf__dataset_order(d->source ? d->source : d->datasets[i]);
         text.failed = text.failed || !order;
@@ -34,7 +36,8 @@ static char *describe(const sheaf_dist_dataset *d)
                           (int)o.rebatch);
     else
         sheaf__str_printf(&text, "distributed from a function(%d)\n", d->dataset_count);
-    return sheaf__str_take(&text);
+    d->progress.pipeline = sheaf__str_take(&text);
+    return d->progress.pipeline;
 }
 
 /* Saving. With the lock held. */
@@ -101,7 +104,7 @@ static sheaf_status fill(sheaf_dist_dataset *d, struct sheaf__position *out, she
 {
     struct sheaf__progress *p = &d->progress;
     SHEAF__TRY(sheaf__error_copy(err, &d->latched));
-    out->pipeline = describe(d);
+    out->pipeline = describe(d) ? sheaf__strdup(d->progress.pipeline) : NULL;
     out->distributed = true;
     out->passes = p->passes;
     if (!out->pipeline)
@@ -115,23 +118,48 @@ static sheaf_status fill(sheaf_dist_dataset *d, struct sheaf__position *out, she
     return put_restored(&p->restored, out, err);
 }
 
-static sheaf_status save(sheaf_trackable *t, sheaf_bytes *bytes, sheaf_error *err)
+static sheaf_status encode(sheaf_dist_dataset *d, struct sheaf__buf *buf, sheaf_error *err)
 {
-    sheaf_dist_dataset *d = t->object;
     struct sheaf__position out = {0};
-    struct sheaf__buf buf = {0};
     sheaf__mutex_lock(&d->progress.lock);
     sheaf_status status = fill(d, &out, err);
     sheaf__mutex_unlock(&d->progress.lock);
     if (status >= 0)
-        status = sheaf__position_write(&out, &buf, err);
+        status = sheaf__position_write(&out, buf, err);
+    sheaf__position_free(&out);
+    return status;
+}
+
+static sheaf_status save(sheaf_trackable *t, sheaf_bytes *bytes, sheaf_error *err)
+{
+    struct sheaf__buf buf = {0};
+    sheaf_status status = encode(t->object, &buf, err);
     void *copy = status >= 0 ? sheaf__frame_alloc(buf.size) : NULL;
     if (copy)
         *bytes = (sheaf_bytes){memcpy(copy, buf.data, buf.size), buf.size};
     else if (status >= 0)
         status = no_memory(err);
     sheaf__buf_free(&buf);
-    sheaf__position_free(&out);
+    return status;
+}
+
+/* Whether another task saves, and has to be told. */
+static bool is_told(const sheaf_dist_dataset *d)
+{
+    const sheaf_strategy *s = d->strategy;
+    return d->progress.tracked && s->cls->mark && s->remote && !s->is_chief;
+}
+
+sheaf_status sheaf__progress_tell(sheaf_dist_dataset *d, sheaf_error *err)
+{
+    struct sheaf__buf buf = {0};
+    sheaf_strategy *s = d->strategy;
+    if (!is_told(d))
+        return SHEAF_OK;
+    sheaf_status status = encode(d, &buf, err);
+    if (status >= 0)
+        status = s->cls->mark(s, (sheaf_bytes){(const char *)buf.data, buf.size}, err);
+    sheaf__buf_free(&buf);
     return status;
 }
 
@@ -169,17 +197,14 @@ static sheaf_status check_reshard(const sheaf_dist_dataset *d, const struct shea
     return status;
 }
 
-static sheaf_status check_pipeline(const sheaf_dist_dataset *d, const struct sheaf__position *in,
+static sheaf_status check_pipeline(sheaf_dist_dataset *d, const struct sheaf__position *in,
                                    sheaf_error *err)
 {
-    char *pipeline = describe(d);
-    sheaf_status status = pipeline ? sheaf__position_fits(in, pipeline, err) : no_memory(err);
-    sheaf__free(pipeline);
-    return status;
+    const char *pipeline = describe(d);
+    return pipeline ? sheaf__position_fits(in, pipeline, err) : no_memory(err);
 }
 
-static sheaf_status check(const sheaf_dist_dataset *d, const struct sheaf__position *in,
-                          sheaf_error *err)
+static sheaf_status check(sheaf_dist_dataset *d, const struct sheaf__position *in, sheaf_error *err)
 {
     if (!in->distributed)
         return sheaf__error(err, SHEAF_ERR_FAILED_PRECONDITION,
@@ -198,10 +223,13 @@ static sheaf_status accept(sheaf_trackable *t, const sheaf_bytes *bytes, sheaf_e
 {
     sheaf_dist_dataset *d = t->object;
     struct sheaf__position in;
-    if (!bytes)
-        return SHEAF_OK;
+    sheaf_bytes found = bytes ? *bytes : (sheaf_bytes){0};
     SHEAF__TRY(sheaf__error_copy(err, &d->latched));
-    SHEAF__TRY(sheaf__position_read(&in, bytes->data, bytes->size, err));
+    if (is_told(d)) /* the checkpoint has the chief's; ours came back with the variables */
+        SHEAF__TRY(d->strategy->cls->marked(d->strategy, &found, err));
+    if (found.size == 0)
+        return SHEAF_OK;
+    SHEAF__TRY(sheaf__position_read(&in, found.data, found.size, err));
     sheaf__mutex_lock(&d->progress.lock);
     sheaf_status status = check(d, &in, err);
     if (status >= 0) {
@@ -247,5 +275,8 @@ const struct sheaf__trackable_class sheaf__progress_trackable_class = {
 
 sheaf_trackable *sheaf_dist_dataset_trackable(sheaf_dist_dataset *d)
 {
-    return d ? &d->progress.trackable : NULL;
+    if (!d)
+        return NULL;
+    d->progress.tracked = true;
+    return &d->progress.trackable;
 }

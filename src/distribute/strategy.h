@@ -41,6 +41,11 @@ struct sheaf__strategy_class {
     sheaf_status (*step_begin)(sheaf_strategy *s, sheaf_error *err);
     sheaf_status (*step_end)(sheaf_strategy *s, sheaf_status step, sheaf_error *err);
 
+    /* Where workers do not step together: keeps this worker's place in the input from its next step
+     * on, for checkpoints that another task saves; and what is kept, in the frame. May be NULL. */
+    sheaf_status (*mark)(sheaf_strategy *s, sheaf_bytes place, sheaf_error *err);
+    sheaf_status (*marked)(sheaf_strategy *s, sheaf_bytes *place, sheaf_error *err);
+
     /* Updates variables with gradients that are summed over all replicas; on every replica
      * (minimize.h), where the strategy is remote; else each replica applies them to its own copies. */
     sheaf_status (*update)(sheaf_replica *r, sheaf_optimizer *o, const struct sheaf__gradient *all,

@@ -194,6 +194,16 @@ static sheaf_status ps_update(sheaf_replica *r, sheaf_optimizer *o,
     return SHEAF_OK;
 }
 
+static sheaf_status ps_mark(sheaf_strategy *s, sheaf_bytes place, sheaf_error *err)
+{
+    return s->state ? sheaf__ps_mark(client_of(s), place.data, place.size, err) : SHEAF_OK;
+}
+
+static sheaf_status ps_marked(sheaf_strategy *s, sheaf_bytes *place, sheaf_error *err)
+{
+    return s->state ? sheaf__ps_marked(client_of(s), place, err) : SHEAF_OK;
+}
+
 const struct sheaf__strategy_class sheaf__strategy_ps_class = {
     .name = "ParameterServerStrategy",
     .aliases = "ps parameterserver ParameterServerStrategyV1 ParameterServerStrategyV2",
@@ -203,5 +213,7 @@ const struct sheaf__strategy_class sheaf__strategy_ps_class = {
     .create = ps_create,
     .step_begin = ps_step_begin,
     .step_end = ps_step_end,
+    .mark = ps_mark,
+    .marked = ps_marked,
     .update = ps_update,
 };

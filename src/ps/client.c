@@ -72,6 +72,7 @@ static const char *operation(uint32_t kind)
         [SHEAF__PS_SETTLE] = "restore",
         [SHEAF__PS_RESTORED] = "restore",
         [SHEAF__PS_AWAIT] = "restore",
+        [SHEAF__PS_MARK] = "restore",
         [SHEAF__PS_DONE] = "end of the work",
         [SHEAF__PS_JOIN] = "join",
     };
@@ -210,12 +211,14 @@ static void clear_queue(struct sheaf__ps_client *client)
 /* The message to server `s`: head, hyperparameters, updates; the data are sent from where they are.
  */
 static sheaf_status build_push(struct sheaf__ps_client *client, int s, uint32_t updates,
-                               sheaf_error *err)
+                               const struct sheaf__buf *mark, sheaf_error *err)
 {
     static const char nothing[8];
     struct sheaf__ps_remote *r = sheaf__ps_prepare(client, s);
-    const struct sheaf__ps_push head = {
-        .sequence = ++r->sequence, .hypers = (uint32_t)client->hyper_count, .updates = updates};
+    const struct sheaf__ps_push head = {.sequence = ++r->sequence,
+                                        .hypers = (uint32_t)client->hyper_count,
+                                        .updates = updates,
+                                        .mark = mark ? (uint32_t)mark->size : 0};
     sheaf__buf_bytes(&r->meta, &head, sizeof(head));
     sheaf__buf_bytes(&r->meta, client->hypers, client->hyper_count * sizeof(*client->hypers));
     for (size_t i = 0; i < client->queue_count; i++) {
@@ -238,6 +241,8 @@ static sheaf_status build_push(struct sheaf__ps_client *client, int s, uint32_t 
             !sheaf__ps_add_part(r, nothing, sheaf__ps_room(u.bytes) - u.bytes))
             return sheaf__no_memory(err, "a push");
     }
+    if (mark)
+        sheaf__buf_bytes(&r->meta, mark->data, mark->size);
     return SHEAF_OK;
 }
 
@@ -258,7 +263,9 @@ static sheaf_status push_again(struct sheaf__ps_client *client, sheaf_error *err
     return sheaf__ps_finish_all(client, err);
 }
 
-static sheaf_status push(struct sheaf__ps_client *client, sheaf_error *err)
+/* `mark` goes to the first server, NULL: none. */
+static sheaf_status push(struct sheaf__ps_client *client, const struct sheaf__buf *mark,
+                         sheaf_error *err)
 {
     SHEAF__TRACE("ps.push");
     sheaf_status status = SHEAF_OK;
@@ -266,10 +273,11 @@ static sheaf_status push(struct sheaf__ps_client *client, sheaf_error *err)
         uint32_t updates = 0;
         for (size_t i = 0; i < client->queue_count; i++)
             updates += client->queue[i].variable->server == s;
-        client->servers[s].pushed = updates > 0;
-        if (updates == 0)
+        const struct sheaf__buf *mine = s == 0 ? mark : NULL;
+        client->servers[s].pushed = updates > 0 || mine;
+        if (!client->servers[s].pushed)
             continue;
-        status = build_push(client, s, updates, err);
+        status = build_push(client, s, updates, mine, err);
         if (status >= 0)
             sheaf__ps_start(client, s, SHEAF__PS_PUSH, NULL, 0);
     }
@@ -289,7 +297,37 @@ sheaf_status sheaf__ps_step_end(struct sheaf__ps_client *client, sheaf_status st
     if (step < 0)
         clear_queue(client);
     else if (client->queue_count > 0)
-        status = push(client, err);
+        status = push(client, client->mark.size > 0 ? &client->mark : NULL, err);
+    sheaf__mutex_unlock(&client->lock);
+    return status;
+}
+
+sheaf_status sheaf__ps_mark(struct sheaf__ps_client *client, const void *data, size_t size,
+                            sheaf_error *err)
+{
+    sheaf__mutex_lock(&client->lock);
+    sheaf__buf_clear(&client->mark);
+    sheaf__buf_bytes(&client->mark, data, size);
+    sheaf_status status = sheaf__buf_check(&client->mark, "a push", err);
+    if (status < 0)
+        sheaf__buf_clear(&client->mark);
+    sheaf__mutex_unlock(&client->lock);
+    return status;
+}
+
+sheaf_status sheaf__ps_marked(struct sheaf__ps_client *client, sheaf_bytes *bytes, sheaf_error *err)
+{
+    sheaf__mutex_lock(&client->lock);
+    struct sheaf__ps_remote *r = sheaf__ps_prepare(client, 0);
+    sheaf_status status = sheaf__ps_call(client, 0, SHEAF__PS_MARK, NULL, 0, err);
+    const struct sheaf__buf *reply = &r->request.reply_meta;
+    char *copy = status >= 0 ? sheaf__frame_alloc(reply->size + 1) : NULL;
+    if (copy && reply->size > 0)
+        memcpy(copy, reply->data, reply->size);
+    if (copy)
+        *bytes = (sheaf_bytes){copy, reply->size};
+    else if (status >= 0)
+        status = sheaf__no_memory(err, "the place of a worker");
     sheaf__mutex_unlock(&client->lock);
     return status;
 }
@@ -316,7 +354,7 @@ sheaf_status sheaf__ps_assign(struct sheaf__ps_client *client, sheaf_variable *v
     sheaf__mutex_lock(&client->lock);
     sheaf_status status = enqueue(client, &q, err);
     if (status >= 0 && !client->in_step)
-        status = push(client, err);
+        status = push(client, NULL, err);
     sheaf__mutex_unlock(&client->lock);
     return status;
 }
@@ -351,7 +389,7 @@ sheaf_status sheaf__ps_update(struct sheaf__ps_client *client, const struct shea
     sheaf__mutex_lock(&client->lock);
     sheaf_status status = enqueue_gradients(client, hyper, variables, gradients, count, err);
     if (status >= 0 && !client->in_step)
-        status = push(client, err);
+        status = push(client, NULL, err);
     sheaf__mutex_unlock(&client->lock);
     return status;
 }
@@ -407,6 +445,7 @@ void sheaf__ps_client_free(struct sheaf__ps_client *client)
     sheaf__free(client->variables);
     sheaf__free(client->hypers);
     sheaf__free(client->queue);
+    sheaf__buf_free(&client->mark);
     sheaf__free(client->wanted);
     sheaf__free(client->into);
     sheaf_cluster_free(client->cluster);

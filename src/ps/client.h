@@ -64,6 +64,7 @@ struct sheaf__ps_client {
     size_t wanted_capacity, into_capacity;
     struct sheaf__ps_queued *queue;
     size_t queue_count, queue_capacity;
+    struct sheaf__buf mark; /* what the first server is told with each step's push */
 };
 
 /* Connects to every ps of the cluster. */
@@ -77,6 +78,13 @@ sheaf_status sheaf__ps_step_begin(struct sheaf__ps_client *client, sheaf_error *
 /* Sends what waits, unless the step failed (`step`), and waits until it is applied. */
 sheaf_status sheaf__ps_step_end(struct sheaf__ps_client *client, sheaf_status step,
                                 sheaf_error *err);
+
+/* What the first server keeps for this worker from the next step's push on, at the moment of its
+ * updates; and what it has, in the frame: empty if nothing (server_mark.c). */
+sheaf_status sheaf__ps_mark(struct sheaf__ps_client *client, const void *data, size_t size,
+                            sheaf_error *err);
+sheaf_status sheaf__ps_marked(struct sheaf__ps_client *client, sheaf_bytes *bytes,
+                              sheaf_error *err);
 
 /* Queues an update of `v`; outside a step sends it. Takes counts of its own. */
 sheaf_status sheaf__ps_assign(struct sheaf__ps_client *client, sheaf_variable *v,

@@ -10,6 +10,9 @@
 /* More variables than any program makes: what is beyond is no number. */
 enum { MOST_VARIABLES = 1 << 22 };
 
+/* More bytes than a worker says of itself. */
+enum { MOST_MARK = 1 << 16 };
+
 sheaf_status sheaf__ps_malformed(const char *what, sheaf_error *err)
 {
     return sheaf__error(err, SHEAF_ERR_DATA_LOSS,
@@ -128,9 +131,10 @@ sheaf_status sheaf__ps_get_push(struct sheaf__bytes meta, uint64_t payload,
     if (!sheaf__cursor_bytes(&c, sizeof(v->head), &head))
         return sheaf__ps_malformed("the head of a push", err);
     memcpy(&v->head, head, sizeof(v->head));
-    if (v->head.again > 1 || v->head.zero != 0 ||
+    if (v->head.again > 1 || v->head.mark > MOST_MARK ||
         !sheaf__cursor_bytes(&c, v->head.hypers * sizeof(struct sheaf__hyper), &v->hypers) ||
-        !sheaf__cursor_bytes(&c, v->head.updates * sizeof(struct sheaf__ps_update), &v->updates))
+        !sheaf__cursor_bytes(&c, v->head.updates * sizeof(struct sheaf__ps_update), &v->updates) ||
+        !sheaf__cursor_bytes(&c, v->head.mark, &v->mark))
         return sheaf__ps_malformed("the updates of a push", err);
     for (uint32_t i = 0; i < v->head.hypers; i++) {
         const struct sheaf__hyper h = sheaf__ps_push_hyper(v, i);

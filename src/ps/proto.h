@@ -23,9 +23,11 @@ enum sheaf__ps_kind {
     SHEAF__PS_READ,     /* shard -> read and held back */
     SHEAF__PS_SETTLE,   /* takes or drops what is held back */
     SHEAF__PS_RESTORED, /* the chief has restored this path, or nothing */
-    SHEAF__PS_AWAIT,    /* -> the path, when the chief has */
-    SHEAF__PS_DONE,     /* this worker has done its part */
-    SHEAF__PS_JOIN      /* -> when every other worker has */
+    SHEAF__PS_AWAIT,
+    /* -> the path, when the chief has */
+    SHEAF__PS_MARK, /* -> what this worker last said of itself with a push */
+    SHEAF__PS_DONE, /* this worker has done its part */
+    SHEAF__PS_JOIN  /* -> when every other worker has */
 };
 
 /* Slot 0 of a variable is its value, 1.. are the optimizer's. */
@@ -76,7 +78,7 @@ struct sheaf__ps_push {
                           acknowledged, not applied */
     uint32_t hypers, updates;
     uint32_t again; /* 1: the server has asked for it once more */
-    uint32_t zero;
+    uint32_t mark;  /* bytes after the updates: the worker's place in the input (server_mark.c) */
 };
 _Static_assert(sizeof(struct sheaf__ps_push) == 24, "travels as it is");
 
@@ -88,7 +90,7 @@ enum { SHEAF__PS_AGAIN = 1 };
 /* Views into `meta`, checked: counts, kinds, hyperparameters; the updates' room is `payload`. */
 struct sheaf__ps_push_view {
     struct sheaf__ps_push head;
-    const uint8_t *hypers, *updates;
+    const uint8_t *hypers, *updates, *mark;
 };
 sheaf_status sheaf__ps_get_push(struct sheaf__bytes meta, uint64_t payload,
                                 struct sheaf__ps_push_view *view, sheaf_error *err);

@@ -200,6 +200,7 @@ static sheaf_status open_server(struct sheaf__ps_server *server, sheaf_cluster *
     SHEAF__TRY(sheaf__ps_serve_pushes(server, err));
     SHEAF__TRY(sheaf__ps_serve_saves(server, err));
     SHEAF__TRY(sheaf__ps_serve_waits(server, err));
+    SHEAF__TRY(sheaf__ps_serve_marks(server, err));
     const struct sheaf__service done = {
         .kind = SHEAF__PS_DONE, .serve = serve_done, .user = server};
     SHEAF__TRY(sheaf__net_serve(server->net, &done, err));
@@ -217,7 +218,10 @@ static void close_server(struct sheaf__ps_server *server)
     sheaf__ps_drop_waits(server);
     sheaf__pool_free(server->pool);
     sheaf__ps_table_free(&server->table);
+    for (int i = 0; i < server->worker_count; i++)
+        sheaf__free(server->workers[i].mark);
     sheaf__free(server->workers);
+    sheaf__free(server->note);
     sheaf__free(server->waiting);
     sheaf__free(server->restored);
     sheaf__free(server);

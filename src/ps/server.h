@@ -23,6 +23,8 @@ struct sheaf__ps_worker {
     enum sheaf__ps_worker_state state;
     bool connected;
     uint64_t incarnation, sequence; /* of its last push that was applied */
+    void *mark;                     /* what it said of itself with it (server_mark.c) */
+    size_t mark_size;
 };
 
 /* A call that is answered later (server_wait.c). */
@@ -45,6 +47,7 @@ struct sheaf__ps_server {
     struct sheaf__mutex lock;         /* of what follows */
     struct sheaf__ps_worker *workers; /* the chief first */
     int worker_count;
+    char *note;     /* of a checkpoint that is being restored */
     char *restored; /* the checkpoint that the chief began with, "" for none; NULL: not yet said */
     struct sheaf__ps_waiting *waiting;
     size_t waiting_count, waiting_capacity;
@@ -58,6 +61,19 @@ sheaf_status sheaf__ps_serve_values(struct sheaf__ps_server *server, sheaf_error
 sheaf_status sheaf__ps_serve_pushes(struct sheaf__ps_server *server, sheaf_error *err);
 sheaf_status sheaf__ps_serve_saves(struct sheaf__ps_server *server, sheaf_error *err);
 sheaf_status sheaf__ps_serve_waits(struct sheaf__ps_server *server, sheaf_error *err);
+
+/* Marks of workers (server_mark.c). */
+
+/* With the lock held: replaces the worker's. */
+void sheaf__ps_take_mark(struct sheaf__ps_worker *w, struct sheaf__bytes mark);
+/* One line about all workers for a checkpoint, text of the frame: "worker:0 INCARNATION SEQUENCE MARK",
+ * the mark in base64, joined by ";". */
+const char *sheaf__ps_note_workers(struct sheaf__ps_server *server);
+/* Keeps such a line, or NULL, until it is taken or dropped. */
+sheaf_status sheaf__ps_hold_note(struct sheaf__ps_server *server, const char *note,
+                                 sheaf_error *err);
+void sheaf__ps_settle_note(struct sheaf__ps_server *server, bool take);
+sheaf_status sheaf__ps_serve_marks(struct sheaf__ps_server *server, sheaf_error *err);
 
 /* With the lock held: the worker of that task, or NULL. */
 struct sheaf__ps_worker *sheaf__ps_worker_of(struct sheaf__ps_server *server, sheaf_task task);

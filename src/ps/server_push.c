@@ -119,13 +119,16 @@ static void drop_push(struct sheaf__call *call, void *user)
 /* ---- when it is there; with server->applying ---- */
 
 /* Whether this push is new: a retried one is acknowledged, not applied again. */
-static bool is_new(struct sheaf__ps_server *server, struct sheaf__call *call, uint64_t sequence)
+static bool is_new(struct sheaf__ps_server *server, struct sheaf__call *call,
+                   const struct sheaf__ps_push_view *view)
 {
     sheaf__mutex_lock(&server->lock);
     struct sheaf__ps_worker *w = sheaf__ps_worker_of(server, sheaf__ps_caller(call));
-    const bool fresh = !w || sequence > w->sequence;
-    if (w && fresh)
-        w->sequence = sequence;
+    const bool fresh = !w || view->head.sequence > w->sequence;
+    if (w && fresh) {
+        w->sequence = view->head.sequence;
+        sheaf__ps_take_mark(w, (struct sheaf__bytes){view->mark, view->head.mark});
+    }
     sheaf__mutex_unlock(&server->lock);
     return fresh;
 }
@@ -162,7 +165,7 @@ static void publish_push(struct sheaf__ps_server *server, struct sheaf__call *ca
     static const uint8_t again = SHEAF__PS_AGAIN;
     const struct sheaf__reply ask = {.meta = &again, .meta_size = sizeof(again)};
     sheaf__mutex_lock(&server->applying);
-    const bool hold = all_hold(a), fresh = hold && is_new(server, call, a->view.head.sequence);
+    const bool hold = all_hold(a), fresh = hold && is_new(server, call, &a->view);
     for (uint32_t i = 0; fresh && i < a->count; i++)
         sheaf__ps_draft_publish(&a->drafts[i]);
     sheaf__mutex_unlock(&server->applying);
@@ -177,7 +180,7 @@ static void apply_push(struct sheaf__ps_server *server, struct sheaf__call *call
     sheaf_status status =
         sheaf__ps_get_push(sheaf__call_meta(call), sheaf__call_payload_size(call), &view, &err);
     sheaf__mutex_lock(&server->applying);
-    if (status >= 0 && is_new(server, call, view.head.sequence))
+    if (status >= 0 && is_new(server, call, &view))
         status = apply_all(server, &view, sheaf__call_payload(call), &err);
     sheaf__mutex_unlock(&server->applying);
     arrival_free(*sheaf__call_user(call));

@@ -101,23 +101,6 @@ static sheaf_status get_shards(struct sheaf__cursor *c, struct sheaf__shard **sh
     return SHEAF_OK;
 }
 
-/* The sequence numbers of the pushes that are in what is saved: "worker:0 INCARNATION SEQUENCE;…".
- */
-static const char *note_sequences(struct sheaf__ps_server *server)
-{
-    struct sheaf__str note = {0};
-    sheaf__mutex_lock(&server->lock);
-    for (int i = 0; i < server->worker_count; i++) {
-        const struct sheaf__ps_worker *w = &server->workers[i];
-        if (w->sequence > 0)
-            sheaf__str_printf(&note, "%s%s:%d %llu %llu", note.size ? ";" : "", w->task.job,
-                              w->task.index, (unsigned long long)w->incarnation,
-                              (unsigned long long)w->sequence);
-    }
-    sheaf__mutex_unlock(&server->lock);
-    return sheaf__frame_str(&note);
-}
-
 static sheaf_status write_shards(struct sheaf__ps_server *server, struct sheaf__call *call,
                                  sheaf_error *err)
 {
@@ -135,7 +118,7 @@ static sheaf_status write_shards(struct sheaf__ps_server *server, struct sheaf__
     for (uint32_t i = 0; i < count; i++)
         for (size_t k = 0; k < shards[i].count; k++)
             cut.tensors[at++] = snapshot(server, &shards[i].items[k]);
-    const char *note = note_sequences(server);
+    const char *note = sheaf__ps_note_workers(server);
     sheaf__mutex_unlock(&server->applying);
     for (uint32_t i = 0; i < count; i++)
         SHEAF__TRY(sheaf__shard_write(shards[i].path, shards[i].items, shards[i].count, next_value,
@@ -175,6 +158,7 @@ static sheaf_status read_shard(struct sheaf__ps_server *server, struct sheaf__ca
     const char *note;
     SHEAF__TRY(sheaf__ps_get_shard(&c, &shard, &note, err));
     SHEAF__TRY(sheaf__shard_read(shard.path, shard.items, shard.count, hold, server, err));
+    SHEAF__TRY(sheaf__ps_hold_note(server, note, err));
     sheaf__call_reply(call, NULL);
     return SHEAF_OK;
 }
@@ -193,8 +177,10 @@ static void serve_settle(struct sheaf__call *call, void *user)
 {
     struct sheaf__ps_server *server = user;
     const struct sheaf__bytes meta = sheaf__call_meta(call);
+    const bool take = meta.size == 1 && *(const uint8_t *)meta.data == 1;
     sheaf__mutex_lock(&server->applying);
-    sheaf__ps_settle(&server->table, meta.size == 1 && *(const uint8_t *)meta.data == 1);
+    sheaf__ps_settle(&server->table, take);
+    sheaf__ps_settle_note(server, take);
     sheaf__mutex_unlock(&server->applying);
     sheaf__call_reply(call, NULL);
 }

@@ -565,6 +565,115 @@ static void test_after_an_error(void **state)
     }
 }
 
+/* ---- parameter servers ---- */
+
+enum { PS_WORKERS = 2 };
+
+struct ps_job {
+    int stops[PS_WORKERS]; /* after so many steps; 0: when all passes are over */
+    const char *folder;
+    int64_t counts[PS_WORKERS *
+                   NUMBERS]; /* how often each worker had each number, as the servers know */
+    int64_t passes[PS_WORKERS];
+};
+
+struct ps_step {
+    sheaf_variable *counts;
+    int worker;
+};
+
+/* Counts the numbers of the batch on the server: in the same push that tells where the worker is. */
+static sheaf_status count_numbers(sheaf_replica *r, const sheaf_element *in, sheaf_element *out,
+                                  void *user)
+{
+    const struct ps_step *step = user;
+    const sheaf_tensor *t = sheaf_element_at(in, 0);
+    int64_t ones[PS_WORKERS * NUMBERS] = {0};
+    (void)r;
+    (void)out;
+    for (int64_t i = 0; i < sheaf_tensor_elements(t); i++)
+        ones[step->worker * NUMBERS + sheaf_tensor_integer(t, i)]++;
+    return sheaf_assign_add(
+        step->counts, sheaf_tensor_new(SHEAF_INT64, SHEAF_SHAPE(PS_WORKERS * NUMBERS), ones), NULL);
+}
+
+static sheaf_status train_on_ps(struct rig_task *task)
+{
+    struct ps_job *job = task->user;
+    const struct job data = {.kind = READ, .batch = 8};
+    const int w = task->index;
+    struct ps_step step = {.worker = w};
+    sheaf_strategy *s = NULL;
+    sheaf_checkpoint_manager *manager = NULL;
+    sheaf_error *err = &task->err;
+    int steps = 0;
+    if (sheaf_strategy_new("ps", NULL, NULL, &s, err) < 0)
+        return err->status;
+    SHEAF_SCOPE(s)
+    SHEAF_FRAME
+    {
+        step.counts = sheaf_variable_new(
+            "counts", sheaf_zeros(SHEAF_INT64, SHEAF_SHAPE(PS_WORKERS * NUMBERS)), NULL);
+    }
+    sheaf_dist_dataset *d = sheaf_distribute_dataset(s, dataset(&data), NULL);
+    sheaf_checkpoint *c = checkpoint_of(sheaf_dist_dataset_trackable(d));
+    sheaf_checkpoint_add_variable(c, "counts", step.counts);
+    if (sheaf_checkpoint_manager_new(c, job->folder, NULL, &manager, err) >= 0)
+        (void)!sheaf_manager_restore(manager, NULL, err);
+    while (err->status >= 0 && sheaf_dist_dataset_passes(d) < PASSES &&
+           (!job->stops[w] || steps < job->stops[w])) {
+        sheaf_dist_iterator *it = sheaf_iterate(d);
+        sheaf_values *v;
+        SHEAF_EACH(v, it, err)
+        {
+            if (sheaf_run(s, count_numbers, &step, v, NULL, err) < 0 || ++steps == job->stops[w])
+                break;
+        }
+        if (err->status >= 0 && steps == job->stops[w] && w == 0)
+            (void)!sheaf_manager_save(manager, false, NULL, err);
+        sheaf_dist_iterator_free(it);
+    }
+    job->passes[w] = sheaf_dist_dataset_passes(d);
+    if (err->status >= 0 && sheaf_strategy_join(s, 0, err) >= 0 && w == 0)
+        SHEAF_FRAME
+    memcpy(job->counts, sheaf_tensor_data(sheaf_value(step.counts)), sizeof(job->counts));
+    sheaf_checkpoint_manager_free(manager);
+    sheaf_checkpoint_free(c);
+    sheaf_dist_dataset_free(d);
+    sheaf_variable_free(step.counts);
+    sheaf_strategy_free(s);
+    return err->status;
+}
+
+/* Each worker makes its own passes. What the chief saves has the place of every worker as of the same
+ * moment as the variables, so that all of them go on there, whatever they did after it. */
+static void test_ps_workers(void **state)
+{
+    (void)state;
+    static const int stops[][2][PS_WORKERS] = {
+        {{3, 9}, {4, 2}}, {{8, 1}, {1, 8}}, {{6, 6}, {5, 5}}};
+    write_files();
+    for (size_t k = 0; k < sizeof(stops) / sizeof(*stops); k++) {
+        static struct ps_job job;
+        char name[32];
+        snprintf(name, sizeof(name), "run-%zu", k);
+        for (int i = 0; i < 3; i++) {
+            job = (struct ps_job){.folder = rig_path(name)};
+            if (i < 2)
+                memcpy(job.stops, stops[k][i], sizeof(job.stops));
+            run_cluster((struct jobs){.worker = PS_WORKERS, .ps = 2}, train_on_ps, &job, 60);
+            rig_log_take();
+        }
+        for (int w = 0; w < PS_WORKERS; w++) {
+            assert_int_equal(job.passes[w], PASSES);
+            for (int i = 0; i < NUMBERS; i++)
+                if (job.counts[w * NUMBERS + i] != PASSES)
+                    fail_msg("case %zu: worker %d had number %d %d times", k, w, i,
+                             (int)job.counts[w * NUMBERS + i]);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {rig_test(test_T25_unseeded),
@@ -574,6 +683,7 @@ int main(void)
                                        rig_test(test_keeps_the_order),
                                        rig_test(test_refusals),
                                        rig_test(test_iterator_in_a_checkpoint),
-                                       rig_test(test_after_an_error)};
+                                       rig_test(test_after_an_error),
+                                       rig_test(test_ps_workers)};
     return rig_run(tests);
 }

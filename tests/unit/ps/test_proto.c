@@ -96,6 +96,29 @@ static void test_push(void **state)
     sheaf__buf_free(&buf);
 }
 
+/* What a worker says of itself stands behind the updates. */
+static void test_mark(void **state)
+{
+    (void)state;
+    sheaf_error err = {0};
+    struct sheaf__ps_push head = {.sequence = 1, .mark = 5};
+    struct sheaf__ps_push_view view;
+    struct sheaf__buf buf = {0};
+    sheaf__buf_bytes(&buf, &head, sizeof(head));
+    sheaf__buf_bytes(&buf, "place", 5);
+    rig_ok(sheaf__ps_get_push((struct sheaf__bytes){buf.data, buf.size}, 0, &view, &err), &err);
+    assert_memory_equal(view.mark, "place", 5);
+    for (size_t size = sizeof(head); size < buf.size; size++)
+        assert_int_equal(sheaf__ps_get_push((struct sheaf__bytes){buf.data, size}, 0, &view, NULL),
+                         SHEAF_ERR_DATA_LOSS);
+    head.mark = 1 << 20;
+    memcpy(buf.data, &head, sizeof(head));
+    assert_non_null(sheaf__buf_extend(&buf, head.mark));
+    assert_int_equal(sheaf__ps_get_push((struct sheaf__bytes){buf.data, buf.size}, 0, &view, NULL),
+                     SHEAF_ERR_DATA_LOSS);
+    sheaf__buf_free(&buf);
+}
+
 static void test_shard(void **state)
 {
     (void)state;
@@ -136,6 +159,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         rig_test(test_definition),
         rig_test(test_push),
+        rig_test(test_mark),
         rig_test(test_shard),
     };
     return rig_run(tests);
