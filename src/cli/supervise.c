@@ -101,7 +101,7 @@ static void end_without_ps(const struct watch *w)
         lost =
             lost || (t->role == SHEAF__ROLE_PS && t->ended && !t->stopped && sheaf__task_code(t));
     }
-    for (int i = 0; lost && i < l->count; i++)
+    for (int i = 0; lost && !w->interrupts && i < l->count; i++)
         grant(w, &l->tasks[i], GRACE_WITHOUT_PS_MS);
 }
 
