@@ -146,14 +146,18 @@ static int open_outputs(struct sheaf__launch *l)
 
 /* ---- starting and ending ---- */
 
-/* From here on these signals are read, not delivered; the tasks start with the old mask. */
+/* From here on these signals are read, not delivered; the tasks start with the old mask. Hanging up
+ * is no signal to end where it is ignored (nohup). */
 static int catch_signals(struct sheaf__launch *l)
 {
     sigset_t set;
+    struct sigaction hangup;
     sigemptyset(&set);
     int signals[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
     for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
         sigaddset(&set, signals[i]);
+    if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler == SIG_IGN)
+        sigdelset(&set, SIGHUP);
     sigprocmask(SIG_BLOCK, &set, &l->mask);
     l->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     return l->signals < 0 ? failed(errno, "watch", "signals") : 0;

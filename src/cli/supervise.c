@@ -17,8 +17,12 @@
  *     checkpoint will come;
  *   - every other task when a ps has failed, without which nobody can go on: those that have not
  *     found out wait for it;
- * each after a grace in which it may end by itself, by SIGTERM and, after a second grace, SIGKILL.
- * After a failure there is nothing to finish, and the first grace is short. */
+ *   - a task that somebody has stopped (SIGSTOP) when another has ended: its peers have given it up
+ *     or soon will, and it cannot find out;
+ *   - every task when the user has asked for it;
+ * each after a grace in which it may end by itself, by SIGTERM and, after a second grace, SIGKILL;
+ * the stopped, which hear nothing else, by SIGKILL. After a failure there is nothing to finish, and
+ * the first grace is short. */
 
 enum { GRACE_AFTER_FAILURE_MS = 1000, GRACE_WITHOUT_PS_MS = 3000 };
 
@@ -41,6 +45,16 @@ static int64_t monotonic_ms(void)
 static bool trains(const struct sheaf__launched *t)
 {
     return t->role == SHEAF__ROLE_CHIEF || t->role == SHEAF__ROLE_WORKER;
+}
+
+/* Whether nothing is to be expected of it: it has ended, or is stopped while others leave. A job of
+ * which nobody has ended may have been stopped as a whole, to go on later. */
+static bool is_gone(const struct sheaf__launch *l, const struct sheaf__launched *t)
+{
+    bool left = false;
+    for (int i = 0; i < l->count; i++)
+        left = left || l->tasks[i].ended;
+    return t->ended || (t->halted && left);
 }
 
 static int count_running(const struct sheaf__launch *l)
@@ -88,7 +102,11 @@ static void report_end(const struct watch *w, const struct sheaf__launched *t)
 
 static void grant(const struct watch *w, struct sheaf__launched *t, int64_t most)
 {
-    if (!t->ended && !t->term_at)
+    if (t->ended)
+        return;
+    if (t->halted && !t->kill_at)
+        t->kill_at = w->now + w->grace;
+    if (!t->halted && !t->term_at)
         t->term_at = w->now + (w->grace < most ? w->grace : most);
 }
 
@@ -113,17 +131,17 @@ static void plan_ends(const struct watch *w)
     bool failed = false;
     for (int i = 0; i < l->count; i++) {
         const struct sheaf__launched *t = &l->tasks[i];
-        if (trains(t) && !t->ended)
+        if (trains(t) && !is_gone(l, t))
             return;
         trainers += trains(t);
-        failed = failed || (trains(t) && sheaf__task_code(t) != 0);
-        evaluators_running += t->role == SHEAF__ROLE_EVALUATOR && !t->ended;
+        failed = failed || (trains(t) && (!t->ended || sheaf__task_code(t) != 0));
+        evaluators_running += t->role == SHEAF__ROLE_EVALUATOR && !is_gone(l, t);
     }
     /* Who was asked to end has something to finish. */
     const int64_t most = failed && !w->interrupts ? GRACE_AFTER_FAILURE_MS : INT64_MAX;
     for (int i = 0; i < l->count && trainers; i++) {
         struct sheaf__launched *t = &l->tasks[i];
-        if (failed || (t->role == SHEAF__ROLE_PS && !evaluators_running))
+        if (failed || t->halted || (t->role == SHEAF__ROLE_PS && !evaluators_running))
             grant(w, t, most);
     }
 }
@@ -152,6 +170,9 @@ static void note_end(struct watch *w, struct sheaf__launched *t)
     if (!t->stopped && !l->code)
         l->code = sheaf__task_code(t);
     report_end(w, t);
+    /* Who was asked to end may have waited for this one. */
+    for (int i = 0; i < l->count && w->interrupts; i++)
+        l->tasks[i].term_at = w->now + w->grace;
 }
 
 /* Which of several tasks was the first to end the system does not tell if all have ended when we
@@ -181,6 +202,8 @@ static void interrupt(struct watch *w, int signal)
         sheaf__launch_say("ending all tasks by signal %d (%s); a second one kills them", signal,
                           strsignal(signal));
         signal_at_once(w->launch, signal);
+        for (int i = 0; i < w->launch->count; i++)
+            w->launch->tasks[i].term_at = w->now + w->grace;
         return;
     }
     sheaf__launch_say("asked a second time: killing all tasks");
@@ -219,25 +242,56 @@ static void check_timeout(struct watch *w)
     signal_at_once(l, SIGTERM);
 }
 
-static void end_idle(struct watch *w)
+static void kill_late(const struct watch *w, struct sheaf__launched *t)
 {
-    const struct sheaf__launch *l = w->launch;
-    for (int i = 0; i < l->count; i++) {
-        struct sheaf__launched *t = &l->tasks[i];
+    struct sheaf__launch *l = w->launch;
+    if (t->halted)
+        sheaf__launch_say(
+            "%s did not end within %g s: killed; it had been stopped by signal %d (%s)", t->name,
+            l->plan->grace, t->halted, strsignal(t->halted));
+    else
+        sheaf__launch_say("%s did not end within %g s: killed", t->name, l->plan->grace);
+    /* Who was not asked before has failed by this. */
+    if (!t->stopped && !l->code)
+        l->code = SHEAF__EXIT_SIGNAL + SIGKILL;
+    t->stopped = true;
+    t->kill_at = 0;
+    sheaf__task_signal(t, SIGKILL);
+}
+
+/* The grace is over, by itself it does not end. */
+static void ask_to_end(const struct watch *w, struct sheaf__launched *t)
+{
+    struct sheaf__launch *l = w->launch;
+    if (!w->interrupts) {
+        sheaf__launch_say("%s has nothing left to do and did not end by itself; ending it",
+                          t->name);
+    } else if (!l->code) {
+        l->code = SHEAF__EXIT_SIGNAL + w->last_interrupt;
+    }
+    t->stopped = true;
+    if (w->last_interrupt == SIGTERM) {
+        kill_late(w, t);
+        return;
+    }
+    if (w->interrupts)
+        sheaf__launch_say("%s did not end within %g s of signal %d (%s); sending it signal %d (%s)",
+                          t->name, l->plan->grace, w->last_interrupt, strsignal(w->last_interrupt),
+                          SIGTERM, strsignal(SIGTERM));
+    t->kill_at = w->now + w->grace;
+    sheaf__task_signal(t, SIGTERM);
+}
+
+static void end_late(const struct watch *w)
+{
+    for (int i = 0; i < w->launch->count; i++) {
+        struct sheaf__launched *t = &w->launch->tasks[i];
         if (t->ended)
             continue;
-        if (t->term_at && w->now >= t->term_at && !t->stopped) {
-            sheaf__launch_say("%s has nothing left to do and did not end by itself; ending it",
-                              t->name);
-            t->stopped = true;
-            t->kill_at = w->now + w->grace;
-            sheaf__task_signal(t, SIGTERM);
-        }
-        if (t->kill_at && w->now >= t->kill_at) {
-            sheaf__launch_say("%s did not end within %g s; killing it", t->name, l->plan->grace);
-            t->kill_at = 0;
-            sheaf__task_signal(t, SIGKILL);
-        }
+        if (t->term_at && w->now >= t->term_at && !t->stopped)
+            ask_to_end(w, t);
+        if (t->kill_at && w->now >= t->kill_at)
+            kill_late(w, t);
     }
 }
 
@@ -314,7 +368,7 @@ void sheaf__supervise(struct sheaf__launch *launch)
     for (reap(&w); count_running(launch) > 0; reap(&w)) {
         poll_once(&w);
         check_timeout(&w);
-        end_idle(&w);
+        end_late(&w);
     }
     free(w.polls);
 }

@@ -157,9 +157,24 @@ void sheaf__task_signal(const struct sheaf__launched *task, int signal)
         kill(-task->pid, signal);
 }
 
+/* Stopped and continued by others, a debugger's stops not counted. */
+static void note_halt(struct sheaf__launched *task)
+{
+    siginfo_t info = {0};
+    while (waitid(P_PID, (id_t)task->pid, &info, WSTOPPED | WCONTINUED | WNOHANG) == 0 &&
+           info.si_pid) {
+        task->halted = info.si_code == CLD_STOPPED ? info.si_status : 0;
+        if (!task->halted && !task->stopped)
+            task->kill_at = 0;
+        info.si_pid = 0;
+    }
+}
+
 void sheaf__task_reap(struct sheaf__launched *task)
 {
     siginfo_t info = {0};
+    if (task->pid && !task->ended)
+        note_halt(task);
     if (!task->pid || task->ended ||
         waitid(P_PID, (id_t)task->pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || !info.si_pid)
         return;

@@ -30,6 +30,7 @@ struct sheaf__launched {
     pid_t pid; /* also its process group; 0: not started */
     bool ended;
     bool noted; /* its end has been dealt with */
+    int halted; /* the signal that somebody has stopped it with (SIGSTOP), 0: it runs */
     int wait_status;
     bool stopped;    /* was asked to end by the launcher: how it ends does not count */
     int64_t kill_at; /* when patience ends, monotonic ms; 0: never */
@@ -52,7 +53,8 @@ int sheaf__task_start(struct sheaf__launched *task, const struct sheaf__launch_c
 /* Sends a signal to its group, if it runs. */
 void sheaf__task_signal(const struct sheaf__launched *task, int signal);
 
-/* Looks whether it has ended; if so, kills what it has left behind in its group and reaps it. */
+/* Looks whether it is stopped, and whether it has ended; if it has, kills what it has left behind
+ * in its group and reaps it. */
 void sheaf__task_reap(struct sheaf__launched *task);
 
 /* As a shell counts: the exit code, or 128 + the signal. */

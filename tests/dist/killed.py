@@ -8,7 +8,7 @@ import shutil
 import signal
 import time
 
-from job import check, run, session_members, SHEAF, SLOW
+from job import check, read_text, run, session_members, SHEAF, SLOW
 
 FOREVER = ("--epochs", "1000000")
 NAMED, ENDED = 1, 5
@@ -249,6 +249,28 @@ def case_launcher_names_the_ps(t):
     check(code > 0 and time.monotonic() - since <= ENDED * SLOW, f"exit code {code}", task.show())
     nobody_left(task)
     goes_on(t)
+
+
+def launched(task, job, index=0):
+    """The process of a task of a launched job."""
+    found = [p for p in session_members(task.pid)
+             if is_task(p, job) and f'"index":{index}' in read_text(f"/proc/{p}/environ").replace(" ", "")]
+    check(len(found) == 1, f"one {job}:{index}", found)
+    return found[0]
+
+
+def case_launcher_of_the_stopped(t):
+    """What stands still is given up by its peers and killed by the launcher after the grace."""
+    for jobs, job, index in (("--worker 2", "worker", 1), ("--worker 2 --ps 1", "ps", 0), ("--worker 1 --ps 1", "worker", 0)):
+        t.out = f"{t.work}/out-{len(t.tasks)}"
+        task = t.start("run", SHEAF, "run", "--grace", "1", *jobs.split(), "--", *t.digits_argv(*FOREVER))
+        task.says("epoch 9 ")
+        os.kill(launched(task, job, index), signal.SIGSTOP)
+        code = task.ends(ENDED + 3)
+        check(code > 0, f"{jobs}: exit code {code}", task.show())
+        check(f"sheaf run: {job}:{index} did not end within 1 s: killed; it had been stopped by signal 19" in task.err,
+              "its name", task.show())
+        nobody_left(task)
 
 
 def case_ps_before_anybody_met_it(t):
