@@ -25,7 +25,8 @@ typedef struct sheaf_cluster_options {
 } sheaf_cluster_options;
 
 /** Resolves the cluster. SHEAF_ERR_INVALID_ARGUMENT names the key, what was found and what was expected: not JSON, no
- *  "cluster", an unknown job or task type, an index out of range, an address that occurs twice, … (S6, T5–T10). */
+ *  "cluster", an unknown job or task type, an index out of range, an address that occurs twice, … (S6, T5–T10).
+ *  Where tasks have the same port, their names are looked up; one that is unknown here is no error. */
 SHEAF_CHECKED sheaf_status sheaf_cluster_resolve(const sheaf_cluster_options *options,
                                                  sheaf_cluster **cluster, sheaf_error *err);
 SHEAF_API sheaf_cluster *sheaf_cluster_ref(sheaf_cluster *c);

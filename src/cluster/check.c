@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cluster/check.h"
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include "cluster/address.h"
+#include "net/socket.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 /* The jobs there are (R6.36), and how many tasks one may have. */
 static const struct job_rule {
@@ -73,44 +76,105 @@ static sheaf_status check_jobs(const struct sheaf__tf_config *config, const char
     return SHEAF_OK;
 }
 
-static sheaf_status check_address(const char *source, const char *job,
-                                  const struct sheaf__tf_config_task *task,
-                                  struct sheaf__strmap *seen, sheaf_error *err)
+/* ---- addresses ---- */
+
+enum { PLACES = 8, LOOK_UP_S = 2 };
+
+struct owner {
+    const char *job;
+    const struct sheaf__tf_config_task *task;
+};
+
+/* Who is where. Names are looked up only where ports are the same, for a short time only: a check
+ * must not keep a job from starting because names are slow to find. */
+struct map_of_places {
+    const char *source;
+    struct sheaf__strmap owners; /* an address as compared, or where it leads → its owner */
+    uint8_t once[65536 / 8], again[65536 / 8]; /* sets of ports */
+    int64_t look_up_until;
+};
+
+static sheaf_status parse(const char *source, const struct owner *o, struct sheaf__address *address,
+                          sheaf_error *err)
+{
+    char whose[64];
+    snprintf(whose, sizeof(whose), "%s: %s:%d", source, o->job, o->task->index);
+    return sheaf__address_parse(o->task->address, whose, address, err);
+}
+
+static sheaf_status note_port(struct map_of_places *m, const struct owner *o, sheaf_error *err)
+{
+    struct sheaf__address address;
+    SHEAF__TRY(parse(m->source, o, &address, err));
+    const uint8_t bit = (uint8_t)(1U << (address.port % 8));
+    m->again[address.port / 8] |= m->once[address.port / 8] & bit;
+    m->once[address.port / 8] |= bit;
+    return SHEAF_OK;
+}
+
+static sheaf_status claim(struct map_of_places *m, const char *place, struct owner *o,
+                          sheaf_error *err)
+{
+    const struct owner *other = sheaf__strmap_get(&m->owners, place);
+    if (!other && !sheaf__strmap_set(&m->owners, place, o, NULL))
+        return sheaf__no_memory(err, "the cluster");
+    if (!other || other == o)
+        return SHEAF_OK;
+    if (strcasecmp(other->task->address, o->task->address) == 0)
+        return sheaf__error(
+            err, SHEAF_ERR_INVALID_ARGUMENT, "%s: address \"%.80s\" occurs twice: %s:%d and %s:%d",
+            m->source, o->task->address, other->job, other->task->index, o->job, o->task->index);
+    return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                        "%s: addresses \"%.80s\" of %s:%d and \"%.80s\" of %s:%d are the same, %s",
+                        m->source, other->task->address, other->job, other->task->index,
+                        o->task->address, o->job, o->task->index, place);
+}
+
+static sheaf_status check_address(struct map_of_places *m, struct owner *o, sheaf_error *err)
 {
     struct sheaf__address address;
     struct sheaf__str key = {0};
-    char whose[64];
-    snprintf(whose, sizeof(whose), "%s: %s:%d", source, job, task->index);
-    SHEAF__TRY(sheaf__address_parse(task->address, whose, &address, err));
+    char places[PLACES][SHEAF__ADDRESS_TEXT];
+    SHEAF__TRY(parse(m->source, o, &address, err));
     sheaf__address_key(&address, &key);
-    sheaf_status status = SHEAF_OK;
-    char *other = key.failed ? NULL : sheaf__strmap_get(seen, key.text);
-    char *name = other ? NULL : sheaf__printf("%s:%d", job, task->index);
-    if (other) {
-        status = sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
-                              "%s: address \"%.80s\" occurs twice: %s and %s:%d", source,
-                              task->address, other, job, task->index);
-    } else if (key.failed || !name || !sheaf__strmap_set(seen, key.text, name, NULL)) {
-        sheaf__free(name);
-        status = sheaf__no_memory(err, "the cluster");
-    }
+    sheaf_status status =
+        key.failed ? sheaf__no_memory(err, "the cluster") : claim(m, key.text, o, err);
     sheaf__str_free(&key);
+    if (!(m->again[address.port / 8] & 1U << (address.port % 8)) ||
+        sheaf__clock_left(m->look_up_until) == 0)
+        return status;
+    const int count = sheaf__socket_resolve(o->task->address, places, PLACES);
+    if (count < 0)
+        m->look_up_until = 0;
+    for (int i = 0; i < count && status >= 0; i++)
+        status = claim(m, places[i], o, err);
     return status;
 }
 
 static sheaf_status check_addresses(const struct sheaf__tf_config *config, const char *source,
                                     sheaf_error *err)
 {
-    struct sheaf__strmap seen = {0}; /* address as compared → "worker:0" */
+    struct map_of_places m = {.source = source, .look_up_until = sheaf__clock_deadline(LOOK_UP_S)};
+    size_t count = 0, made = 0;
+    for (size_t i = 0; i < config->job_count; i++)
+        count += config->jobs[i].task_count;
+    struct owner *owners = sheaf__calloc(count + 1, sizeof(*owners));
+    if (!owners)
+        return sheaf__no_memory(err, "the cluster");
+    for (size_t i = 0; i < config->job_count; i++)
+        for (size_t k = 0; k < config->jobs[i].task_count; k++)
+            owners[made++] = (struct owner){config->jobs[i].name, &config->jobs[i].tasks[k]};
     sheaf_status status = SHEAF_OK;
-    for (size_t i = 0; status >= 0 && i < config->job_count; i++) {
-        const struct sheaf__tf_config_job *job = &config->jobs[i];
-        for (size_t k = 0; status >= 0 && k < job->task_count; k++)
-            status = check_address(source, job->name, &job->tasks[k], &seen, err);
-    }
-    sheaf__strmap_clear(&seen, sheaf__free);
+    for (size_t i = 0; status >= 0 && i < count; i++)
+        status = note_port(&m, &owners[i], err);
+    for (size_t i = 0; status >= 0 && i < count; i++)
+        status = check_address(&m, &owners[i], err);
+    sheaf__strmap_clear(&m.owners, NULL);
+    sheaf__free(owners);
     return status;
 }
+
+/* ---- this task ---- */
 
 static sheaf_status check_index(const struct sheaf__tf_config *config,
                                 const struct sheaf__tf_config_job *job, const char *source,

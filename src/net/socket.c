@@ -81,6 +81,27 @@ static void describe(const struct sockaddr *sa, socklen_t size, char text[SHEAF_
         snprintf(text, SHEAF__ADDRESS_TEXT, strchr(host, ':') ? "[%s]:%s" : "%s:%s", host, port);
 }
 
+int sheaf__socket_resolve(const char *address, char (*texts)[SHEAF__ADDRESS_TEXT], int most)
+{
+    struct endpoint e;
+    struct addrinfo *list = NULL;
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
+    if (split(address, &e, NULL) < 0)
+        return 0;
+    int code = getaddrinfo(e.host, e.port, &hints, &list), count = 0;
+    if (code != 0)
+        return code == EAI_AGAIN ? -1 : 0;
+    for (const struct addrinfo *a = list; a && count < most; a = a->ai_next) {
+        bool known = false;
+        describe(a->ai_addr, a->ai_addrlen, texts[count]);
+        for (int i = 0; i < count; i++)
+            known = known || strcmp(texts[i], texts[count]) == 0;
+        count += !known;
+    }
+    freeaddrinfo(list);
+    return count;
+}
+
 static int new_socket(const struct addrinfo *a)
 {
     int one = 1;

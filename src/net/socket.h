@@ -23,6 +23,10 @@ int sheaf__socket_connected(int fd);
 void sheaf__socket_finish(int fd);
 void sheaf__socket_close(int fd); /* -1 is nothing */
 
+/* Where the address leads, in numbers: up to `most` texts "host:port", each once. Returns how many; 0:
+ * the name is unknown here; -1: nobody answers who could know. May take as long as connecting. */
+int sheaf__socket_resolve(const char *address, char (*texts)[SHEAF__ADDRESS_TEXT], int most);
+
 /* True if the host of the address is this machine by its form: localhost, 127.x.y.z, [::1]. */
 bool sheaf__socket_is_loopback(const char *address);
 

@@ -60,6 +60,8 @@ def case_T6_duplicate_key(t):
 def case_T10_duplicate_address(t):
     cluster = {"worker": ["127.0.0.1:40001", "127.0.0.1:40001"]}
     refuses(t, {"cluster": cluster, "task": {"type": "worker", "index": 0}}, "127.0.0.1:40001", "worker:0", "worker:1")
+    cluster = {"worker": ["localhost:40001", "127.0.0.2:40001"], "ps": ["127.0.0.1:40001"]}
+    refuses(t, {"cluster": cluster, "task": {"type": "ps", "index": 0}}, "localhost:40001", "worker:0", "ps:0")
 
 
 def case_address(t):

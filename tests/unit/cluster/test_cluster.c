@@ -269,6 +269,27 @@ static void t10_duplicate_addresses(void **state)
                   "worker:0", "worker:1");
 }
 
+/* T10, T13: however it is written. What is unknown here may be known to others, and other ports are
+ * other addresses. */
+static void t10_the_same_address_under_other_names(void **state)
+{
+    (void)state;
+    CHECK_REFUSED(CONFIG("{\"worker\":[\"localhost:5000\",\"127.0.0.1:5000\"]}", LOCAL_TASK0),
+                  "\"localhost:5000\" of worker:0 and \"127.0.0.1:5000\" of worker:1 are the same");
+    CHECK_REFUSED(CONFIG("{\"worker\":[\"127.0.0.1:5000\"],\"ps\":[\"x:1\",\"LocalHost:5000\"]}",
+                         LOCAL_TASK0),
+                  "\"127.0.0.1:5000\" of worker:0 and \"LocalHost:5000\" of ps:1 are the same");
+    CHECK_REFUSED(CONFIG("{\"worker\":[\"[::1]:7\",\"[0:0::1]:7\"]}", LOCAL_TASK0), "worker:0 and",
+                  "worker:1 are the same, [::1]:7");
+    CHECK_REFUSED(CONFIG("{\"worker\":[\"127.0.0.1:07\",\"127.1:7\"]}", LOCAL_TASK0),
+                  "worker:0 and", "worker:1 are the same, 127.0.0.1:7");
+    WORLD(CONFIG("{\"worker\":[\"localhost:1\",\"127.0.0.1:2\",\"127.0.0.2:1\",\"unknown-1:1\","
+                 "\"unknown-2:1\"]}",
+                 LOCAL_TASK0));
+    sheaf_cluster_free(resolve(NULL));
+    world_leave(&w);
+}
+
 static void r6_37_how_many_tasks_a_job_may_have(void **state)
 {
     (void)state;
@@ -456,6 +477,7 @@ int main(void)
         cmocka_unit_test(t6_4_sparse_jobs_have_gaps),
         cmocka_unit_test(t9_evaluator_inside_or_outside),
         cmocka_unit_test(t10_duplicate_addresses),
+        cmocka_unit_test(t10_the_same_address_under_other_names),
         cmocka_unit_test(r6_37_how_many_tasks_a_job_may_have),
         cmocka_unit_test(bad_addresses_name_the_task),
         cmocka_unit_test(t6_3_ids_in_the_cluster),
