@@ -204,6 +204,19 @@ static void kill_orphans(const struct sheaf__launch *l)
     }
 }
 
+/* A log that is not whole is a failure of the run. */
+static void close_log(struct sheaf__launch *l, struct sheaf__launched *t)
+{
+    if (!t->log)
+        return;
+    const bool lost = ferror(t->log);
+    if (fclose(t->log) == 0 && !lost)
+        return;
+    sheaf__launch_say("cannot write all of the log of %s", t->name);
+    if (!l->code)
+        l->code = SHEAF__EXIT_FAILED;
+}
+
 static void clean_up(struct sheaf__launch *l)
 {
     for (int i = 0; i < l->count; i++)
@@ -215,8 +228,7 @@ static void clean_up(struct sheaf__launch *l)
         struct sheaf__launched *t = &l->tasks[i];
         sheaf__relay_finish(&t->err, false);
         sheaf__relay_finish(&t->out, t->ended && sheaf__task_code(t) == 0);
-        if (t->log)
-            fclose(t->log);
+        close_log(l, t);
         free(t->tf_config);
     }
     free(l->tasks);
@@ -247,10 +259,8 @@ int sheaf__launch_run(const struct sheaf__launch_plan *plan)
 {
     struct sheaf__launch launch = {.plan = plan, .signals = -1, .guard = {.socket = -1}};
     int code = prepare(&launch);
-    if (code == 0) {
+    if (code == 0)
         sheaf__supervise(&launch);
-        code = launch.code;
-    }
     clean_up(&launch);
-    return code;
+    return code ? code : launch.code;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/commands.h"
 
+#include "cli/options.h"
+
 #include <sheaf/context.h>
 
 #include <errno.h>
@@ -27,16 +29,21 @@ static void print_environment(void)
     }
 }
 
+/* Whether all that was printed has arrived; what was printed last may still be in memory. */
+static int check_output(int code)
+{
+    errno = 0;
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return code;
+    fprintf(stderr, "sheaf: cannot write to standard output%s%s\n", errno ? ": " : "",
+            errno ? strerror(errno) : "");
+    return code ? code : SHEAF__EXIT_FAILED;
+}
+
 int main(int argc, char **argv)
 {
     static const struct sheaf__command_set SET = {"sheaf", "Distributed training for C programs.",
                                                   COMMANDS, sizeof(COMMANDS) / sizeof(COMMANDS[0]),
                                                   print_environment};
-    int code = sheaf__commands_dispatch(&SET, argc, argv);
-    /* What was printed may still be in memory: a full disk must not look like success. */
-    if (fflush(stdout) != 0 && code == 0) {
-        fprintf(stderr, "sheaf: cannot write to standard output: %s\n", strerror(errno));
-        code = 1;
-    }
-    return code;
+    return check_output(sheaf__commands_dispatch(&SET, argc, argv));
 }

@@ -86,8 +86,9 @@ bool sheaf__relay_read(struct sheaf__relay *relay, int64_t now_ms)
         if (got > 0)
             take(relay, data, (size_t)got, now_ms);
     }
+    const bool open = got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR));
     fflush(relay->to);
-    return got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR));
+    return open;
 }
 
 int64_t sheaf__relay_tick(struct sheaf__relay *relay, int64_t now_ms)
