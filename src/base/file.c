@@ -262,6 +262,11 @@ const char *sheaf__file_path(const struct sheaf__file *file)
     return file->path;
 }
 
+bool sheaf__file_is_stream(struct sheaf__file *file)
+{
+    return file->fs->is_stream(file->fs->user, file->handle);
+}
+
 bool sheaf__file_mappable(struct sheaf__file *file)
 {
     return file->fs->mappable(file->fs->user, file->handle);

@@ -34,7 +34,8 @@ sheaf_status sheaf__file_sync(struct sheaf__file *file, sheaf_error *err);
  * old file stands and nothing is left behind. The object is freed in any case. */
 sheaf_status sheaf__file_commit(struct sheaf__file *file, sheaf_error *err);
 
-/* Reads up to `size` bytes at `offset`; `*got` is less only at the end of the file. */
+/* Reads up to `size` bytes at `offset`; `*got` is less only at the end of the file. Of a stream the
+ * offset is the reader's affair: it gives what comes next. */
 sheaf_status sheaf__file_read_at(struct sheaf__file *file, uint64_t offset, void *data, size_t size,
                                  size_t *got, sheaf_error *err);
 /* Writes all of it, at `offset` or after what was written last. */
@@ -47,6 +48,8 @@ sheaf_status sheaf__file_truncate(struct sheaf__file *file, uint64_t size, sheaf
 /* Takes the exclusive lock of the file without waiting; ALREADY_EXISTS if another has it. Ends with
  * the close. */
 sheaf_status sheaf__file_lock(struct sheaf__file *file, sheaf_error *err);
+/* A pipe, a socket or a terminal: it has no size, and can be read once, from its start to its end. */
+bool sheaf__file_is_stream(struct sheaf__file *file);
 const char *sheaf__file_path(const struct sheaf__file *file);
 /* False on a network file system: a mapping would kill the process when the file shrinks. Read it
  * in blocks. */

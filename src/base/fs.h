@@ -18,6 +18,7 @@ struct sheaf__fs {
     int (*size)(void *user, void *handle, uint64_t *size);
     int (*truncate)(void *user, void *handle, uint64_t size);
     int (*lock)(void *user, void *handle);
+    bool (*is_stream)(void *user, void *handle);
     bool (*mappable)(void *user, void *handle);
     int (*map)(void *user, void *handle, size_t size, const uint8_t **data);
     void (*unmap)(void *user, const uint8_t *data, size_t size);

@@ -94,6 +94,12 @@ static int f_lock(void *user, void *handle)
     return f->inner->lock(f->inner->user, handle);
 }
 
+static bool f_is_stream(void *user, void *handle)
+{
+    struct faulty *f = user;
+    return f->inner->is_stream(f->inner->user, handle);
+}
+
 static bool f_mappable(void *user, void *handle)
 {
     struct faulty *f = user;
@@ -185,6 +191,7 @@ struct sheaf__fs *sheaf__fs_faulty_new(const struct sheaf__fs *inner)
         .size = f_size,
         .truncate = f_truncate,
         .lock = f_lock,
+        .is_stream = f_is_stream,
         .mappable = f_mappable,
         .map = f_map,
         .unmap = f_unmap,

@@ -374,6 +374,13 @@ static int m_lock(void *user, void *handle)
     return code;
 }
 
+static bool m_is_stream(void *user, void *handle)
+{
+    (void)user;
+    (void)handle;
+    return false;
+}
+
 static bool m_mappable(void *user, void *handle)
 {
     (void)user;
@@ -476,6 +483,7 @@ struct sheaf__fs *sheaf__fs_memory_new(void)
         .size = m_size,
         .truncate = m_truncate,
         .lock = m_lock,
+        .is_stream = m_is_stream,
         .mappable = m_mappable,
         .map = m_map,
         .unmap = m_unmap,

@@ -63,6 +63,8 @@ static int read_at(void *user, void *handle, uint64_t offset, void *data, size_t
 {
     (void)user;
     ssize_t n = pread(descriptor(handle), data, size, (off_t)offset);
+    if (n < 0 && errno == ESPIPE)
+        n = read(descriptor(handle), data, size);
     if (n < 0)
         return errno;
     *got = (size_t)n;
@@ -106,6 +108,12 @@ static int lock_file(void *user, void *handle)
 {
     (void)user;
     return flock(descriptor(handle), LOCK_EX | LOCK_NB) < 0 ? errno : 0;
+}
+
+static bool is_stream(void *user, void *handle)
+{
+    (void)user;
+    return lseek(descriptor(handle), 0, SEEK_CUR) < 0 && errno == ESPIPE;
 }
 
 static bool mappable(void *user, void *handle)
@@ -245,6 +253,7 @@ const struct sheaf__fs *sheaf__fs_system(void)
         .size = size_of,
         .truncate = truncate_file,
         .lock = lock_file,
+        .is_stream = is_stream,
         .mappable = mappable,
         .map = map_file,
         .unmap = unmap_file,

@@ -97,6 +97,12 @@ static void read_records(struct file *f, uint64_t most, bool go_on, record_fn fn
     }
 }
 
+/* "-" is standard input. */
+static const char *path_of(const char *argument)
+{
+    return strcmp(argument, "-") == 0 ? "/dev/stdin" : argument;
+}
+
 static void scan(struct file *f, sheaf_compression kind, uint64_t most, bool go_on, record_fn fn)
 {
     sheaf_error err = {0};
@@ -174,7 +180,7 @@ static int head_main(int argc, char **argv)
         return SHEAF__EXIT_USAGE;
     bool faults = false;
     for (; rest < argc; rest++) {
-        struct file f = {.path = argv[rest]};
+        struct file f = {.path = path_of(argv[rest])};
         scan(&f, kind, (uint64_t)o.number, false, print_record);
         faults = faults || f.faults;
     }
@@ -223,7 +229,7 @@ static int sum_main(const struct sheaf__command_line *line, bool verify, int arg
     struct file total = {.path = "total"};
     int files = argc - rest;
     for (; rest < argc; rest++) {
-        struct file f = {.path = argv[rest]};
+        struct file f = {.path = path_of(argv[rest])};
         scan(&f, kind, 0, verify, NULL);
         if (verify || !f.faults)
             print_sums(&f, verify);

@@ -28,7 +28,9 @@ struct stream {
     size_t chunk_size;
     struct sheaf__map *map;
     struct sheaf__file *file;
-    uint64_t file_at; /* next byte to read */
+    uint64_t file_at;                 /* next byte to read */
+    uint8_t head[SHEAF__WINDOW_HEAD]; /* the file's first bytes, which a pipe gives once */
+    size_t head_size;
     struct chunk *chunk;
     struct sheaf__inflate *inflate; /* of GZIP and ZLIB */
     struct sheaf__unsnap *unsnap;   /* of SNAPPY */
@@ -91,16 +93,14 @@ static void start_at(struct stream *s, uint64_t offset)
 static sheaf_status resolve_compression(struct stream *s, const struct sheaf__window_options *o,
                                         sheaf_error *err)
 {
-    uint8_t head[SHEAF__WINDOW_HEAD];
-    size_t got = 0;
     s->compression = o->compression;
     if (o->compression != SHEAF_COMPRESSION_AUTO)
         return SHEAF_OK;
     s->compression = SHEAF_COMPRESSION_NONE;
     if (!o->sniff)
         return SHEAF_OK;
-    SHEAF__TRY(sheaf__file_read_at(s->file, 0, head, sizeof(head), &got, err));
-    s->compression = o->sniff(head, got);
+    SHEAF__TRY(sheaf__file_read_at(s->file, 0, s->head, sizeof(s->head), &s->head_size, err));
+    s->compression = o->sniff(s->head, s->head_size);
     return SHEAF_OK;
 }
 
@@ -192,6 +192,23 @@ static void end_stream(struct stream *s, const sheaf_error *err)
     s->failed = *err;
 }
 
+/* The next bytes of the file; fewer than wanted only at its end. */
+static size_t read_on(struct stream *s, uint8_t *data, size_t size)
+{
+    size_t done = 0, got = 0;
+    sheaf_error err = {0};
+    if (s->file_at < s->head_size) {
+        done = s->head_size - (size_t)s->file_at;
+        done = done < size ? done : size;
+        memcpy(data, s->head + s->file_at, done);
+        s->file_at += done;
+    }
+    if (sheaf__file_read_at(s->file, s->file_at, data + done, size - done, &got, &err) < 0)
+        end_stream(s, &err);
+    s->file_at += got;
+    return done + got;
+}
+
 static sheaf_status unpack(struct stream *s, struct sheaf__zip_io *io, sheaf_error *err)
 {
     return s->unsnap ? sheaf__unsnap_next(s->unsnap, io, err)
@@ -205,15 +222,11 @@ static size_t fill_unpacked(struct stream *s, uint8_t *at, size_t room)
     while (io.out_size > 0 && s->failed.status == 0) {
         sheaf_error err = {0};
         if (s->input_at == s->input_end && !s->input_over) {
-            size_t got = 0;
-            if (sheaf__file_read_at(s->file, s->file_at, s->input, INPUT, &got, &err) < 0) {
-                end_stream(s, &err);
-                break;
-            }
-            s->file_at += got;
             s->input_at = 0;
-            s->input_end = got;
-            s->input_over = got < INPUT;
+            s->input_end = read_on(s, s->input, INPUT);
+            s->input_over = s->input_end < INPUT;
+            if (s->failed.status < 0)
+                break;
         }
         io.in = s->input + s->input_at;
         io.in_size = s->input_end - s->input_at;
@@ -226,16 +239,6 @@ static size_t fill_unpacked(struct stream *s, uint8_t *at, size_t room)
             break;
     }
     return room - io.out_size;
-}
-
-static size_t fill_plain(struct stream *s, uint8_t *at, size_t room)
-{
-    size_t got = 0;
-    sheaf_error err = {0};
-    if (sheaf__file_read_at(s->file, s->file_at, at, room, &got, &err) < 0)
-        end_stream(s, &err);
-    s->file_at += got;
-    return got;
 }
 
 static bool may_end(const struct stream *s)
@@ -289,7 +292,7 @@ sheaf_status sheaf__window_more(struct sheaf__window *window, uint64_t from, uin
     SHEAF__TRY(make_room(s, tail, need, err));
     uint8_t *at = s->chunk->data + tail;
     size_t room = s->chunk->capacity - tail;
-    size_t got = s->input ? fill_unpacked(s, at, room) : fill_plain(s, at, room);
+    size_t got = s->input ? fill_unpacked(s, at, room) : read_on(s, at, room);
     window->base = from;
     window->size = tail + got;
     if (got == 0)
@@ -307,7 +310,7 @@ bool sheaf__window_is_compressed(const struct sheaf__window *window)
 sheaf_status sheaf__window_total(struct sheaf__window *window, uint64_t *size, sheaf_error *err)
 {
     struct stream *s = (struct stream *)window;
-    if (!s->map && !s->input)
+    if (!s->map && !s->input && !sheaf__file_is_stream(s->file))
         return sheaf__file_size(s->file, size, err);
     *size = s->map ? s->map->size : SHEAF__UNKNOWN;
     return SHEAF_OK;
@@ -324,7 +327,13 @@ sheaf_status sheaf__window_seek(struct sheaf__window *window, uint64_t offset, s
                                "no such position: the file has %llu bytes",
                                (unsigned long long)size);
     }
-    if (!s->map)
-        start_at(s, offset);
+    if (s->map)
+        return SHEAF_OK;
+    if (sheaf__file_is_stream(s->file) && (offset > 0 || s->file_at > s->head_size))
+        return sheaf__error(
+            err, SHEAF_ERR_FAILED_PRECONDITION,
+            "%s: cannot go to offset %llu: what is no file, but a pipe, is read once", window->path,
+            (unsigned long long)offset);
+    start_at(s, offset);
     return SHEAF_OK;
 }

@@ -3,7 +3,7 @@
 #define SHEAF_FORMAT_WINDOW_H
 
 /* A file as one stream of bytes, whatever it is: mapped; or, where it is compressed or cannot be
- * mapped (a network file system), read in counted chunks.
+ * mapped (a network file system, a pipe), read in counted chunks.
  *
  * What is at hand is a window of the stream. A reader walks it, and asks for more from the first
  * byte that it still needs on. One thread at a time. */
@@ -44,9 +44,10 @@ void sheaf__window_free(struct sheaf__window *s);
 sheaf_status sheaf__window_more(struct sheaf__window *s, uint64_t from, uint64_t need,
                                 sheaf_error *err);
 /* A window at `offset`, empty unless the file is mapped: anywhere in a plain file, only at 0 in a
- * compressed one. SHEAF_ERR_DATA_LOSS: the file ends before. */
+ * compressed one. SHEAF_ERR_DATA_LOSS: the file ends before. FAILED_PRECONDITION: a pipe, of which
+ * more than its first bytes was read. */
 sheaf_status sheaf__window_seek(struct sheaf__window *s, uint64_t offset, sheaf_error *err);
-/* Bytes of the whole stream; SHEAF__UNKNOWN of a compressed one. */
+/* Bytes of the whole stream; SHEAF__UNKNOWN of a compressed one and of a pipe. */
 sheaf_status sheaf__window_total(struct sheaf__window *s, uint64_t *size, sheaf_error *err);
 /* Whether only reading from the start on leads to an offset. */
 bool sheaf__window_is_compressed(const struct sheaf__window *s);

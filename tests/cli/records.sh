@@ -21,3 +21,13 @@ $SHEAF records head empty
 echo --- no Example
 cp "$GOLDEN/tfrecord/two.tfrecord" .
 $SHEAF records head -n 0 two.tfrecord
+echo --- from a pipe
+cat digits-test.tfrecord | $SHEAF records verify -
+cat test.gz | $SHEAF records count /dev/stdin
+cat digits-test.tfrecord | $SHEAF records head -v 1 -
+$SHEAF records count - <digits-test.tfrecord
+printf '' | $SHEAF records count -
+mkfifo fifo
+cat digits-train-*.tfrecord >fifo &
+$SHEAF records verify fifo
+head -c 300 digits-test.tfrecord | $SHEAF records count - 2>&1

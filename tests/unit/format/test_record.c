@@ -8,6 +8,8 @@
 
 #include <sheaf/record.h>
 
+#include <unistd.h>
+
 /* All that a file gives: the records, then how it ends. */
 struct content {
     char *bytes[512];
@@ -334,6 +336,64 @@ static size_t large_size(size_t i)
     return i % 97 == 96 ? 3000000 + i : i * i * 31 % 70001;
 }
 
+/* The name of a pipe that holds the bytes of a golden file and has ended. */
+static const char *pipe_of(const char *golden, int *fd)
+{
+    static char name[32];
+    char *data;
+    size_t size;
+    int ends[2];
+    assert_int_equal(sheaf__file_read_all(rig_golden(golden), 60000, &data, &size, NULL), SHEAF_OK);
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(write(ends[1], data, size), (ssize_t)size);
+    close(ends[1]);
+    sheaf__free(data);
+    *fd = ends[0];
+    snprintf(name, sizeof(name), "/dev/fd/%d", ends[0]);
+    return name;
+}
+
+static void a_pipe_is_read_once_from_start_to_end(void **state)
+{
+    (void)state;
+    static const char *const FILES[] = {"tfrecord/many.tfrecord", "tfrecord/many.tfrecord.gzip"};
+    for (int i = 0; i < 2; i++) {
+        struct content got, expected;
+        int fd;
+        read_all(&expected, rig_golden(FILES[i]), NULL, 64);
+        read_all(&got, pipe_of(FILES[i], &fd), NULL, 1);
+        close(fd);
+        assert_int_equal(expected.end, SHEAF_END);
+        assert_int_equal(got.end, SHEAF_END);
+        assert_true(got.count > 1);
+        assert_int_equal(got.count, expected.count);
+        for (size_t k = 0; k < got.count; k++) {
+            assert_int_equal(got.sizes[k], expected.sizes[k]);
+            assert_memory_equal(got.bytes[k], expected.bytes[k], got.sizes[k]);
+        }
+        content_free(&got);
+        content_free(&expected);
+    }
+}
+
+static void a_pipe_has_no_way_back(void **state)
+{
+    (void)state;
+    struct sheaf__record_source *s;
+    struct sheaf__object *owner;
+    sheaf_bytes record;
+    sheaf_error err = {0};
+    size_t count;
+    int fd;
+    assert_int_equal(
+        sheaf__record_source_open(pipe_of("tfrecord/two.tfrecord", &fd), NULL, &s, &err), SHEAF_OK);
+    assert_int_equal(sheaf__record_source_next(s, &record, 1, &count, &owner, &err), SHEAF_OK);
+    assert_int_equal(sheaf__record_source_seek(s, 1, 19, &err), SHEAF_ERR_FAILED_PRECONDITION);
+    assert_non_null(strstr(err.message, "a pipe, is read once"));
+    sheaf__record_source_free(s);
+    close(fd);
+}
+
 static void large_fill(size_t i, char *out)
 {
     for (size_t k = 0; k < large_size(i); k++)
@@ -498,6 +558,8 @@ int main(void)
         rig_test(truncation_says_what_is_missing),
         rig_test(reading_is_counted),
         rig_test(missing_file_and_bad_arguments),
+        rig_test(a_pipe_is_read_once_from_start_to_end),
+        rig_test(a_pipe_has_no_way_back),
         rig_test(views_live_as_long_as_their_owner),
         rig_test(positions_can_be_gone_to),
         rig_test(no_flipped_byte_goes_unnoticed),
