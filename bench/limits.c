@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* What this machine can do at most, for the works of the benchmarks: lines "limit<TAB>work<TAB>figure<TAB>unit".
- * usage: limits train|allreduce|ps|checkpoint [DIR] */
+ * usage: limits train|allreduce|ps|checkpoint|input [DIR [WORK]] */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <isa-l/crc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -15,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -305,6 +307,71 @@ static void plain_file(const char *directory, const char *name, size_t bytes)
     printf("read\tcheckpoint read %s\t%.3f\tGiB/s\n", name, best_read);
 }
 
+/* ---- input: the CRCs of a mapped file's records, one thread ---- */
+
+static uint32_t masked_crc(unsigned char *at, uint64_t size)
+{
+    uint32_t crc = ~crc32_iscsi(at, (int)size, ~0U);
+    return (crc >> 15 | crc << 17) + 0xa282ead8U;
+}
+
+/* Records of the file, 0 if it is none. */
+static long check_file(const char *path)
+{
+    struct stat st;
+    int fd = open(path, O_RDONLY);
+    if (fd < 0 || fstat(fd, &st) != 0)
+        return 0;
+    size_t size = (size_t)st.st_size, at = 0;
+    unsigned char *data = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
+    close(fd);
+    if (data == MAP_FAILED)
+        return 0;
+    long records = 0;
+    for (; at + 16 <= size; records++) {
+        uint64_t length;
+        uint32_t of_length, of_data;
+        memcpy(&length, data + at, 8);
+        memcpy(&of_length, data + at + 8, 4);
+        if (masked_crc(data + at, 8) != of_length || length > size - at - 16)
+            break;
+        memcpy(&of_data, data + at + 12 + length, 4);
+        if (masked_crc(data + at + 12, length) != of_data)
+            break;
+        at += length + 16;
+    }
+    munmap(data, size);
+    return at == size ? records : 0;
+}
+
+static void crc_pass(const char *directory, const char *kind)
+{
+    double begin = now(), seconds;
+    long total = 0;
+    do {
+        for (int i = 0; i < 4; i++) {
+            char path[4096];
+            snprintf(path, sizeof(path), "%s/%s-%05d-of-00004.tfrecord", directory, kind, i);
+            long records = check_file(path);
+            if (records == 0) {
+                fprintf(stderr, "limits: %s has no records, or bad ones\n", path);
+                exit(1);
+            }
+            total += records;
+        }
+        seconds = now() - begin;
+    } while (seconds < 0.5);
+    printf("crc-pass\traw read %s\t%.0f\trecords/s\n", kind, (double)total / seconds);
+}
+
+static void input(const char *directory, const char *work)
+{
+    static const char *const KINDS[] = {"ctr", "img"};
+    for (int i = 0; i < 2; i++)
+        if (!*work || (strncmp(work, "raw read ", 9) == 0 && strcmp(work + 9, KINDS[i]) == 0))
+            crc_pass(directory, KINDS[i]);
+}
+
 int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "";
@@ -317,8 +384,10 @@ int main(int argc, char **argv)
     } else if (strcmp(what, "checkpoint") == 0 && argc > 2) {
         plain_file(argv[2], "64x16MiB", (size_t)1 << 30);
         plain_file(argv[2], "10000x1KiB", 10000 << 10);
+    } else if (strcmp(what, "input") == 0 && argc > 2) {
+        input(argv[2], argc > 3 ? argv[3] : "");
     } else {
-        fputs("usage: limits train|allreduce|ps|checkpoint [DIR]\n", stderr);
+        fputs("usage: limits train|allreduce|ps|checkpoint|input [DIR [WORK]]\n", stderr);
         return 2;
     }
     return 0;

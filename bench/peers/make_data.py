@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Write seeded benchmark inputs without TensorFlow: TFRecord files of tf.train.Example.
-usage: make_data.py DIR [examples]   -> DIR/ctr-0000{0..3}-of-00004.tfrecord (13 float + 26 int64 + label)
+usage: make_data.py DIR [examples]   -> DIR/ctr-0000{0..3}-of-00004.tfrecord (13 float + 26 int64 + label:
+                                        280 bytes a record; the integers are hashes of 44 bits)
                                         DIR/img-0000{0..3}-of-00004.tfrecord (784 raw bytes + label)"""
 import os, random, struct, sys
 import array
@@ -52,7 +53,7 @@ def main():
     def ctr(k):
         for _ in range(k):
             dense = [R.random() for _ in range(13)]
-            cat = [int(R.paretovariate(0.9)) % 100003 for _ in range(26)]
+            cat = [R.getrandbits(44) for _ in range(26)]
             y = 1 if (dense[0] + 0.1 * (cat[0] % 7)) > 0.9 else 0
             yield example({'label': f_int([y]), 'dense': f_float(dense), 'cat': f_int(cat)})
     def img(k):

@@ -1,51 +1,72 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.data over the files of make_data.py. usage: tfdata.py DIR"""
-import glob
 import sys
-import time
 
 import tensorflow as tf
 
+from tally import MODULUS, RANGE, SHUFFLE, First, Rate, ResidentRate, paths
+from turns import take_works
+
 AUTO = tf.data.AUTOTUNE
-directory = sys.argv[1]
-ctr = sorted(glob.glob(directory + "/ctr-*.tfrecord"))
-img = sorted(glob.glob(directory + "/img-*.tfrecord"))
-spec = {
+CTR = paths(sys.argv[1], "ctr")
+IMG = paths(sys.argv[1], "img")
+CTR_SPEC = {
     "label": tf.io.FixedLenFeature([], tf.int64),
     "dense": tf.io.FixedLenFeature([13], tf.float32),
     "cat": tf.io.FixedLenFeature([26], tf.int64),
 }
+IMG_SPEC = {"image": tf.io.FixedLenFeature([], tf.string), "label": tf.io.FixedLenFeature([], tf.int64)}
 
 
-def run(work, dataset, unit):
-    best = 0
-    for _ in range(3):
-        begin = time.perf_counter()
-        count = 0
-        for _ in dataset:
-            count += unit
-        best = max(best, count / (time.perf_counter() - begin))
-    print(f"tensorflow\t{work}\t{best:.0f}\trecords/s", flush=True)
+def read(files):
+    return tf.data.TFRecordDataset(files)
 
 
-def parse(dataset):
-    return dataset.map(lambda x: tf.io.parse_example(x, spec), num_parallel_calls=AUTO).prefetch(AUTO)
+def interleaved(files):
+    names = tf.data.Dataset.from_tensor_slices(files)
+    return names.interleave(tf.data.TFRecordDataset, cycle_length=4, num_parallel_calls=AUTO, deterministic=False)
 
 
-def read():
-    return tf.data.TFRecordDataset(ctr)
+def parsed(dataset):
+    """Whole batches are parsed, which is faster than parsing each example."""
+    return dataset.batch(512).map(lambda x: tf.io.parse_example(x, CTR_SPEC), num_parallel_calls=AUTO).prefetch(AUTO)
 
 
-def interleaved():
-    files = tf.data.Dataset.from_tensor_slices(ctr)
-    return files.interleave(tf.data.TFRecordDataset, cycle_length=4, num_parallel_calls=AUTO, deterministic=False)
+def shuffled():
+    return parsed(read(CTR).shuffle(SHUFFLE, seed=1))
 
 
-run("raw read ctr", read().batch(4096), 4096)
-run("raw read img", tf.data.TFRecordDataset(img).batch(512), 512)
-run("read+batch+parse ctr (vectorised)", parse(read().batch(512)), 512)
-run("interleave+batch+parse ctr", parse(interleaved().batch(512)), 512)
-run("read+parse_single+batch ctr",
-    read().map(lambda x: tf.io.parse_single_example(x, spec), num_parallel_calls=AUTO).batch(512).prefetch(AUTO), 512)
-run("read+shuffle10k+batch+parse ctr", parse(read().shuffle(10000, seed=1).batch(512)), 512)
-run("range map batch", tf.data.Dataset.range(2000000).map(lambda x: x * 2, num_parallel_calls=AUTO).batch(128), 128)
+def scale(x):
+    p = tf.io.parse_example(x, IMG_SPEC)
+    return tf.cast(tf.io.decode_raw(p["image"], tf.uint8), tf.float32) / 255.0, p["label"]
+
+
+def doubled(parallel):
+    return tf.data.Dataset.range(RANGE).map(lambda x: x * 2, num_parallel_calls=parallel).batch(128)
+
+
+def sum_of(element):
+    tensors = tf.nest.flatten(element)
+    total = 0.0
+    for t in tensors:
+        t = tf.strings.length(t) if t.dtype == tf.string else t % MODULUS if t.dtype == tf.int64 else t
+        total += float(tf.reduce_sum(tf.cast(t, tf.float64)))
+    return int(tensors[0].shape[0]), total
+
+
+def rate(work, *datasets, kind=Rate):
+    return kind("tensorflow", work, sum_of, *[lambda d=d: d for d in datasets])
+
+
+take_works([
+    First("tensorflow", "first element ctr", lambda: parsed(read(CTR))),
+    First("tensorflow", "first element shuffled ctr", shuffled),
+    rate("raw read ctr", read(CTR).batch(4096)),
+    rate("raw read img", read(IMG).batch(512)),
+    rate("read+parse+batch ctr", parsed(read(CTR)), parsed(interleaved(CTR))),
+    rate("read+shuffle10k+parse+batch ctr", shuffled(), kind=ResidentRate),
+    rate("read+parse+decode+scale img",
+         read(IMG).batch(128).map(scale, num_parallel_calls=AUTO).prefetch(AUTO),
+         interleaved(IMG).batch(128).map(scale, num_parallel_calls=AUTO).prefetch(AUTO)),
+    rate("range map batch", doubled(None), doubled(AUTO)),
+])

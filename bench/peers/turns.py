@@ -10,5 +10,15 @@ def take(measure):
         print("done", flush=True)
 
 
+def take_works(works):
+    """Each line that comes in names a work. One that is not ours is no error: others have it."""
+    print("done", flush=True)
+    for text in sys.stdin:
+        for work in works:
+            if work.work == text.rstrip("\n"):
+                work.measure()
+        print("done", flush=True)
+
+
 def line(peer, work, figure, unit):
-    print(f"{peer}\t{work}\t{figure:.6g}\t{unit}", flush=True)
+    print(f"{peer}\t{work}\t{figure:.12g}\t{unit}", flush=True)

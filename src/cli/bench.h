@@ -10,6 +10,7 @@
 
 struct sheaf__bench_options {
     const char *data; /* folder with input files, or to write to; NULL: not given */
+    const char *work; /* the only one of `input` to measure; NULL: all */
     bool inside;      /* this process is a part that the benchmark itself has started */
 };
 
