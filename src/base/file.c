@@ -154,15 +154,16 @@ sheaf_status sheaf__file_commit(struct sheaf__file *file, sheaf_error *err)
         sheaf__file_close(file, NULL);
         return status;
     }
-    op = "close";
-    code = fs->close(fs->user, file->handle);
-    if (!code) {
-        op = "rename to";
-        code = fs->rename(fs->user, file->temporary, file->path);
-    }
-    if (code) {
+    /* The lock is held until the file has its name: without it a sweep takes it for one left behind. */
+    op = "rename to";
+    code = fs->rename(fs->user, file->temporary, file->path);
+    if (code)
         fs->unlink(fs->user, file->temporary);
-    } else {
+    const int closed = fs->close(fs->user, file->handle);
+    if (!code && closed) {
+        op = "close";
+        code = closed;
+    } else if (!code) {
         op = "sync the directory of";
         code = sync_parent(fs, file->path);
     }

@@ -301,6 +301,31 @@ static void a_crash_leaves_old_or_new(void **state)
     }
 }
 
+/* Another process sweeps at the moment in which a file gets its name. */
+static size_t swept;
+
+static int rename_under_a_sweep(void *user, const char *from, const char *to)
+{
+    sheaf_error err = {0};
+    size_t count = 0;
+    rig_ok(sheaf__file_sweep(to, &count, &err), &err);
+    swept += count;
+    return sheaf__fs_system()->rename(user, from, to);
+}
+
+static void a_sweep_leaves_what_is_being_committed(void **state)
+{
+    (void)state;
+    struct sheaf__fs fs = *sheaf__fs_system();
+    fs.rename = rename_under_a_sweep;
+    swept = 0;
+    sheaf__context_set_fs(sheaf__context(), &fs);
+    put(rig_path("committed"), "all");
+    expect(rig_path("committed"), "all");
+    sheaf__context_set_fs(sheaf__context(), NULL);
+    assert_int_equal(swept, 0);
+}
+
 static void memory_loses_what_was_not_synced(void **state)
 {
     (void)state;
@@ -394,6 +419,7 @@ int main(void)
         rig_test(on_memory),
         rig_test(behind_faults_that_do_not_come),
         rig_test(a_crash_leaves_old_or_new),
+        rig_test(a_sweep_leaves_what_is_being_committed),
         rig_test(memory_loses_what_was_not_synced),
         rig_test(a_fault_leaves_nothing_behind),
         rig_test(survives_failed_allocations),
