@@ -201,8 +201,12 @@ class Test:
         left += [f"/dev/shm/{n}" for n in os.listdir("/dev/shm") if "sheaf" in n or "ucx" in n]
         return left
 
+    def find_reports(self):
+        """A sanitizer's complaint counts whatever else the task was to say."""
+        return [f"a report on {t.name}" for t in self.tasks if re.search(r"Sanitizer: |runtime error: ", t.err)]
+
     def finish(self, failed):
-        left = [] if failed else self.wait_for_nothing()
+        left = [] if failed else self.wait_for_nothing() + self.find_reports()
         for task in self.tasks:
             task.kill_all()
         shown = "\n".join(t.show() for t in self.tasks) if left else ""

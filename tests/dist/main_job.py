@@ -31,7 +31,7 @@ def summary(task, limit=60):
 
 
 def case_alone(t):
-    one = summary(t.digits(ASAN_OPTIONS="detect_leaks=1"))
+    one = summary(t.digits())
     check(one["steps"] == "690", "1,438 examples in batches of 64, 30 times", one)
     check(len(t.checkpoints()) == 3, "the newest three checkpoints are kept", t.checkpoints())
     check(len(glob.glob(t.out + "/events.out.tfevents.*")) == 1, "one file of events")
