@@ -8,6 +8,7 @@
 #include <sheaf/frame.h>
 #include <sheaf/print.h>
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -38,6 +39,15 @@ static int failed(const sheaf_error *err)
     return SHEAF__EXIT_FAILED;
 }
 
+/* Whether there is neither a file of this name nor the index of a checkpoint. */
+static bool is_missing(const char *prefix)
+{
+    char index[PATH_SIZE + 8];
+    struct stat st;
+    snprintf(index, sizeof(index), "%s.index", prefix);
+    return stat(index, &st) != 0 && errno == ENOENT && stat(prefix, &st) != 0 && errno == ENOENT;
+}
+
 /* Opens what `name` means and writes its prefix to `path`. */
 static sheaf_status open_checkpoint(const char *name, char path[PATH_SIZE], sheaf_bundle **bundle,
                                     sheaf_error *err)
@@ -54,8 +64,12 @@ static sheaf_status open_checkpoint(const char *name, char path[PATH_SIZE], shea
         return sheaf_error_set(err, SHEAF_ERR_INVALID_ARGUMENT, "a path of %d bytes is too long",
                                size);
     /* The name of the index file is what a shell completes to. */
-    if (size > 6 && strcmp(path + size - 6, ".index") == 0)
+    const bool index = size > 6 && strcmp(path + size - 6, ".index") == 0;
+    if (index)
         path[size - 6] = '\0';
+    if (!index && is_missing(path))
+        return sheaf_error_set(err, SHEAF_ERR_NOT_FOUND, "no such directory or checkpoint: %s",
+                               path);
     return sheaf_bundle_open(path, bundle, err);
 }
 
