@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <jansson.h>
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -199,6 +200,10 @@ static sheaf_status parse_task(const struct parse *p, struct sheaf__tf_config *c
     if (json_is_integer(index)) {
         json_int_t v = json_integer_value(index);
         fits = v >= 0 && v <= INT32_MAX;
+        c->task_index = fits ? (int32_t)v : 0;
+    } else if (json_is_real(index)) {
+        const double v = json_real_value(index); /* 1.0 is a whole number, too */
+        fits = v >= 0 && v <= INT32_MAX && v == floor(v);
         c->task_index = fits ? (int32_t)v : 0;
     } else if (json_is_string(index)) {
         fits = parse_index(json_string_value(index), &c->task_index);

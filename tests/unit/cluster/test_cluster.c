@@ -208,6 +208,19 @@ static void t6_index_as_a_string(void **state)
     world_leave(&w);
 }
 
+/* T6: and what some programs make of the number, as int() does. */
+static void t6_index_as_a_whole_float(void **state)
+{
+    (void)state;
+    WORLD(CONFIG(TWO_WORKERS, "{\"type\":\"worker\",\"index\":1.0}"));
+    sheaf_cluster *c = resolve(NULL);
+    assert_int_equal(sheaf_cluster_task_index(c), 1);
+    sheaf_cluster_free(c);
+    world_leave(&w);
+    CHECK_REFUSED(CONFIG(TWO_WORKERS, "{\"type\":\"worker\",\"index\":-1.0}"), "index", "-1");
+    CHECK_REFUSED(CONFIG(TWO_WORKERS, "{\"type\":\"worker\",\"index\":1e30}"), "index", "1e");
+}
+
 static void t7_sparse_jobs(void **state)
 {
     (void)state;
@@ -473,6 +486,7 @@ int main(void)
         cmocka_unit_test(t5_unknown_jobs_are_listed),
         cmocka_unit_test(t6_bad_tasks),
         cmocka_unit_test(t6_index_as_a_string),
+        cmocka_unit_test(t6_index_as_a_whole_float),
         cmocka_unit_test(t7_sparse_jobs),
         cmocka_unit_test(t6_4_sparse_jobs_have_gaps),
         cmocka_unit_test(t9_evaluator_inside_or_outside),
