@@ -57,6 +57,9 @@ SHEAF_API void sheaf_example_free(sheaf_example *x);
 /** Writes a readable text of a serialized Example ("image: int64[64] 0 0 5 …") as snprintf does, lists cut after `most`
  *  values; returns 0 if the bytes are none. */
 SHEAF_API size_t sheaf_example_format(sheaf_bytes serialized, size_t most, char *text, size_t size);
+/** The same as JSON: {"image":[0,0,5],"label":[4]}. Strings that are no UTF-8 become {"b64":"…"}, as TensorFlow Serving
+ *  writes them; floats that are no numbers "NaN", "Infinity" and "-Infinity", as protobuf does. */
+SHEAF_API size_t sheaf_example_json(sheaf_bytes serialized, size_t most, char *text, size_t size);
 
 SHEAF_END_DECLS
 

@@ -128,6 +128,14 @@ void sheaf__str_json(struct sheaf__str *str, const char *text, size_t size)
     }
 }
 
+bool sheaf__str_is_utf8(const char *text, size_t size)
+{
+    for (size_t i = 0, n; i < size; i += n)
+        if ((n = utf8_length((const unsigned char *)text + i, size - i)) == 0)
+            return false;
+    return true;
+}
+
 const char *sheaf__str_text(const struct sheaf__str *str)
 {
     return str->text ? str->text : "";

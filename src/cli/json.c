@@ -24,9 +24,10 @@ static size_t character(const uint8_t *s, size_t left)
     return code >= LEAST[size] && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff) ? size : 0;
 }
 
-void sheaf__json_bytes(const char *data, size_t size)
+void sheaf__json_text(const char *text)
 {
-    const uint8_t *s = (const uint8_t *)data;
+    const uint8_t *s = (const uint8_t *)text;
+    const size_t size = strlen(text);
     putchar('"');
     for (size_t i = 0, n; i < size; i += n) {
         n = character(s + i, size - i);
@@ -42,9 +43,4 @@ void sheaf__json_bytes(const char *data, size_t size)
         }
     }
     putchar('"');
-}
-
-void sheaf__json_text(const char *text)
-{
-    sheaf__json_bytes(text, strlen(text));
 }

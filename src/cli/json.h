@@ -4,10 +4,7 @@
 
 /* The few pieces of JSON that the command prints. */
 
-#include <stddef.h>
-
-/* Prints the bytes as a JSON string with its quotes; what is no UTF-8 becomes U+FFFD. */
-void sheaf__json_bytes(const char *data, size_t size);
+/* Prints the text as a JSON string with its quotes; what is no UTF-8 becomes U+FFFD. */
 void sheaf__json_text(const char *text);
 
 #endif

@@ -34,6 +34,8 @@ static struct {
 
 static const char *const COMPRESSIONS[] = {"auto", "none", "gzip", "zlib", "snappy"};
 
+enum { NOT_SAID = -1, MOST = 8 };
+
 /* What one file is and has. */
 struct file {
     const char *path;
@@ -122,25 +124,24 @@ static void scan(struct file *f, sheaf_compression kind, uint64_t most, bool go_
 
 static void print_record(const struct file *f, uint64_t number, uint64_t offset, sheaf_bytes record)
 {
+    size_t (*const format)(sheaf_bytes, size_t, char *, size_t) =
+        o.json ? sheaf_example_json : sheaf_example_format;
+    const size_t most = o.most != NOT_SAID ? (size_t)o.most : o.json ? SIZE_MAX : MOST;
     char stack[8192], *text = stack;
-    size_t most = (size_t)o.most, size = sheaf_example_format(record, most, text, sizeof(stack));
+    size_t size = format(record, most, text, sizeof(stack));
     if (size >= sizeof(stack)) {
         text = malloc(size + 1);
         if (text)
-            sheaf_example_format(record, most, text, size + 1);
+            format(record, most, text, size + 1);
         else
             size = 0;
     }
     if (o.json) {
         fputs("{\"file\":", stdout);
         sheaf__json_text(f->path);
-        printf(",\"record\":%llu,\"offset\":%llu,\"bytes\":%zu,\"example\":",
+        printf(",\"record\":%llu,\"offset\":%llu,\"bytes\":%zu,\"features\":",
                (unsigned long long)number, (unsigned long long)offset, record.size);
-        if (size)
-            sheaf__json_bytes(text, size);
-        else
-            fputs("null", stdout);
-        puts("}");
+        printf("%s}\n", size ? text : "null");
     } else {
         printf("%s: record %llu, offset %llu, %zu bytes\n", f->path, (unsigned long long)number,
                (unsigned long long)offset, record.size);
@@ -155,7 +156,8 @@ static int head_main(int argc, char **argv)
 {
     static const struct sheaf__option OPTIONS[] = {
         {"number", 'n', SHEAF__OPTION_COUNT, "N", &o.number, "records of each file (1); 0: all"},
-        {"values", 'v', SHEAF__OPTION_COUNT, "N", &o.most, "values of each feature (8)"},
+        {"values", 'v', SHEAF__OPTION_COUNT, "N", &o.most,
+         "values of each feature (8; as JSON all)"},
         COMPRESSION,
         JSON,
     };
@@ -171,7 +173,7 @@ static int head_main(int argc, char **argv)
     sheaf_compression kind;
     int rest, code;
     o.number = 1;
-    o.most = 8;
+    o.most = NOT_SAID;
     if (!sheaf__options_parse(&LINE, argc, argv, &rest, &code))
         return code;
     if (rest >= argc)

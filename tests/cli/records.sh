@@ -4,6 +4,8 @@ cp "$DATA"/*.tfrecord .
 $SHEAF records head digits-test.tfrecord
 echo --- json
 $SHEAF records head --json -n 2 -v 3 digits-test.tfrecord
+$SHEAF records head --json -n 0 digits-test.tfrecord | python3 -c 'import json, sys
+print(sum(r["features"]["label"][0] + len(r["features"]["image"]) for r in map(json.loads, sys.stdin)))'
 echo --- count
 $SHEAF records count *.tfrecord
 $SHEAF records count --json digits-test.tfrecord
@@ -21,6 +23,7 @@ $SHEAF records head empty
 echo --- no Example
 cp "$GOLDEN/tfrecord/two.tfrecord" .
 $SHEAF records head -n 0 two.tfrecord
+$SHEAF records head --json two.tfrecord
 echo --- from a pipe
 cat digits-test.tfrecord | $SHEAF records verify -
 cat test.gz | $SHEAF records count /dev/stdin

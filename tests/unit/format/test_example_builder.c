@@ -4,6 +4,8 @@
 
 #include <sheaf/example.h>
 
+#include <math.h>
+
 #include <string.h>
 
 static sheaf_bytes serialize(sheaf_example *x)
@@ -102,6 +104,37 @@ static void text_of_an_example(void **state)
     sheaf_example_free(x);
 }
 
+static void json_of_an_example(void **state)
+{
+    (void)state;
+    char text[400];
+    sheaf_example *x = sheaf_example_new();
+    sheaf_example_int64(x, "big\"", (int64_t[]){0, INT64_MIN, INT64_MAX}, 3);
+    sheaf_example_float(x, "w", (float[]){0.1f, 1e30f, -INFINITY, NAN, INFINITY}, 5);
+    /* Text; "é" with a newline; half an "é"; a surrogate. Base64 by coreutils. */
+    sheaf_example_bytes(
+        x, "name",
+        (sheaf_bytes[]){{"a\"b\\", 4}, {"\xc3\xa9\n", 3}, {"\xc3", 1}, {"\xed\xa0\x80", 3}}, 4);
+    sheaf_example_bytes(x, "none", NULL, 0);
+    static const char want[] = "{\"big\\\"\":[0,-9223372036854775808,9223372036854775807],"
+                               "\"w\":[0.1,1e+30,\"-Infinity\",\"NaN\",\"Infinity\"],"
+                               "\"name\":[\"a\\\"b\\\\\",\"\xc3\xa9\\n\",{\"b64\":\"ww==\"},{"
+                               "\"b64\":\"7aCA\"}],\"none\":[]}";
+    sheaf_bytes message = serialize(x);
+    assert_int_equal(sheaf_example_json(message, SIZE_MAX, text, sizeof(text)), strlen(want));
+    assert_string_equal(text, want);
+    sheaf_example_clear(x);
+    sheaf_example_int64(x, "a", (int64_t[]){1, 2, 3}, 3);
+    message = serialize(x);
+    assert_int_equal(sheaf_example_json(message, 2, text, sizeof(text)), strlen("{\"a\":[1,2]}"));
+    assert_string_equal(text, "{\"a\":[1,2]}");
+    assert_int_equal(
+        sheaf_example_json((sheaf_bytes){message.data, message.size - 1}, 2, text, 400), 0);
+    assert_int_equal(sheaf_example_json((sheaf_bytes){"", 0}, 2, text, 400), 2);
+    assert_string_equal(text, "{}");
+    sheaf_example_free(x);
+}
+
 static sheaf_status build_one(void *user, sheaf_error *err)
 {
     (void)user;
@@ -123,9 +156,8 @@ static void every_allocation_may_fail(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        rig_test(bytes_of_the_vectors),
-        rig_test(errors_come_out_of_serialize),
-        rig_test(text_of_an_example),
+        rig_test(bytes_of_the_vectors),      rig_test(errors_come_out_of_serialize),
+        rig_test(text_of_an_example),        rig_test(json_of_an_example),
         rig_test(every_allocation_may_fail),
     };
     return rig_run(tests);
