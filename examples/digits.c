@@ -13,10 +13,11 @@ static const sheaf_feature features[] = {
     {.key = "label", .dtype = SHEAF_INT64},
 };
 
-enum { W1, B1, W2, B2, STEP, EPOCH, VARIABLES };
+enum { W1, B1, W2, B2, STEP, VARIABLES };
 struct model {
     sheaf_variable *v[VARIABLES];
     sheaf_optimizer *optimizer;
+    sheaf_dist_dataset *data;
     sheaf_checkpoint *checkpoint;
 };
 
@@ -31,7 +32,6 @@ static sheaf_status model_make(struct model *m, sheaf_error *err)
     m->v[W2] = sheaf_variable_init("w2", SHEAF_FLOAT32, SHEAF_SHAPE(HIDDEN, CLASSES), glorot, NULL);
     m->v[B2] = sheaf_variable_init("b2", SHEAF_FLOAT32, SHEAF_SHAPE(CLASSES), zeros, NULL);
     m->v[STEP] = sheaf_variable_new("step", sheaf_long(0), &count);
-    m->v[EPOCH] = sheaf_variable_new("epoch", sheaf_long(0), &count);
     const sheaf_optimizer_options rate = {.learning_rate = o.learning_rate};
     m->optimizer = sheaf_optimizer_named(o.optimizer, &rate);
     m->checkpoint = sheaf_checkpoint_new();
@@ -43,6 +43,7 @@ static sheaf_status model_make(struct model *m, sheaf_error *err)
 static void model_free(struct model *m)
 {
     sheaf_checkpoint_free(m->checkpoint);
+    sheaf_dist_dataset_free(m->data);
     sheaf_optimizer_free(m->optimizer);
     for (int i = 0; i < VARIABLES; i++)
         sheaf_variable_free(m->v[i]);
@@ -74,7 +75,8 @@ static sheaf_dataset *training_data(void)
 {
     const sheaf_list_files_options order = {.seed = o.seed};
     sheaf_dataset *d = sheaf_list_files(in_data("digits-train-*.tfrecord"), &order);
-    d = sheaf_dataset_interleave(d, sheaf_open_tfrecord, NULL, NULL);
+    d = sheaf_dataset_interleave(d, sheaf_open_tfrecord, NULL,
+                                 &(sheaf_interleave_options){.cycle_length = 4});
     d = sheaf_dataset_shuffle(d, 2000, &(sheaf_shuffle_options){.seed = o.seed});
     d = sheaf_dataset_batch(d, BATCH, NULL); /* the global batch */
     d = sheaf_dataset_parse_example(d, features, 2);
@@ -109,19 +111,21 @@ static void train(sheaf_strategy *s, struct model *m, sheaf_error *err)
 {
     const bool chief = sheaf_strategy_should_checkpoint(s);
     const sheaf_manager_options keep = {.max_to_keep = 3, .every_steps = 50};
-    sheaf_dist_dataset *data = sheaf_distribute_dataset(s, training_data(), NULL);
     sheaf_step *step = sheaf_step_new(train_step, m, NULL);
     sheaf_checkpoint_manager *manager = NULL;
     sheaf_event_writer *events = NULL;
     const char *path = "";
     double loss = 0, accuracy, begin = seconds();
+    m->data = sheaf_distribute_dataset(s, training_data(), NULL);
+    sheaf_checkpoint_add(m->checkpoint, "input", sheaf_dist_dataset_trackable(m->data));
     if (sheaf_checkpoint_manager_new(m->checkpoint, o.out, &keep, &manager, err) < 0 ||
         sheaf_manager_restore(manager, NULL, err) < 0 ||
         (chief && sheaf_event_writer_open(o.out, &events, err) < 0))
         goto out;
     int64_t now = sheaf_tensor_integer(sheaf_value(m->v[STEP]), 0), first = now;
-    for (int64_t e = sheaf_tensor_integer(sheaf_value(m->v[EPOCH]), 0); e < o.epochs; e++) {
-        sheaf_dist_iterator *it = sheaf_iterate(data);
+    for (int64_t e = sheaf_dist_dataset_passes(m->data); e < o.epochs; e++) {
+        const int64_t before = now;
+        sheaf_dist_iterator *it = sheaf_iterate(m->data);
         sheaf_values *batch, *result;
         sheaf_element *sum;
         SHEAF_EACH(batch, it, err)
@@ -135,11 +139,8 @@ static void train(sheaf_strategy *s, struct model *m, sheaf_error *err)
                 break;
         }
         sheaf_dist_iterator_free(it);
-        if (err->status < 0 || sheaf_assign(m->v[EPOCH], sheaf_long(e + 1), err) < 0 ||
-            (chief && sheaf_event_scalar(events, "loss", now, loss, err) < 0))
+        if (err->status < 0 || (chief && now > before && report(events, e + 1, now, loss, err) < 0))
             goto out;
-        if (chief)
-            show("epoch %lld step %lld loss %.4f", (long long)e + 1, (long long)now, loss);
     }
     if (sheaf_strategy_join(s, 0, err) < 0 || sheaf_manager_save(manager, true, &path, err) < 0 ||
         !chief)
@@ -153,7 +154,6 @@ out:
     sheaf_event_writer_close(events, err->status < 0 ? NULL : err);
     sheaf_checkpoint_manager_free(manager);
     sheaf_step_free(step);
-    sheaf_dist_dataset_free(data);
 }
 
 /* The evaluator: every new checkpoint it has time for. --predict: the newest, with its answers. */

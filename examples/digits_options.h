@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /** @file
- *  The command line of digits.c, what it prints at the end, and how it is stopped. */
+ *  The command line of digits.c, what it prints, and how it is stopped. */
 
 #include <getopt.h>
 #include <sheaf/sheaf.h>
@@ -171,6 +171,14 @@ __attribute__((format(printf, 1, 2))) static void show(const char *format, ...)
     va_end(args);
     putchar('\n');
     fflush(stdout);
+}
+
+/* After an epoch: a line, and a point of the curve. */
+static sheaf_status report(sheaf_event_writer *events, int64_t epoch, int64_t step, double loss,
+                           sheaf_error *err)
+{
+    show("epoch %lld step %lld loss %.4f", (long long)epoch, (long long)step, loss);
+    return sheaf_event_scalar(events, "loss", step, loss, err);
 }
 
 static void summary(int64_t steps, double rate, double loss, const char *checkpoint,

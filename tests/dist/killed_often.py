@@ -33,7 +33,7 @@ def verify_all(t):
 
 def case_any_task_at_any_moment(t):
     seed = random.randrange(1 << 30)
-    dice, epochs, newest = random.Random(seed), 2, 0
+    dice, epochs, newest = random.Random(seed), 0, 0
     for number in range(TIMES):
         task = t.launch("--worker 2 --ps 2 --evaluator 1", "--epochs", "1000000", name=f"run-{number}")
         t.tasks.pop()
@@ -47,11 +47,9 @@ def case_any_task_at_any_moment(t):
         now = t.checkpoints()[-1] if t.checkpoints() else 0
         check(now >= newest, f"seed {seed}, round {number}: checkpoint {now} after {newest}", task.show())
         newest = now
+        epochs = max([epochs, *(int(e) for e in re.findall(r"epoch (\d+) ", task.out))])
     check(newest > TIMES // 4, "it hardly went on", newest)
-    show = t.start("show", SHEAF, "ckpt", "show", f"{t.out}/ckpt-{newest}", "epoch/.ATTRIBUTES/VARIABLE_VALUE")
-    check(show.ends(10) == 0, "failed", show.show())
-    epochs += int(re.findall(r"\d+", show.out)[-1])
-    task = t.launch("--worker 2 --ps 2 --evaluator 1", "--epochs", str(epochs))
+    task = t.launch("--worker 2 --ps 2 --evaluator 1", "--epochs", str(epochs + 2))
     check(task.ends(60) == 0, "failed", task.show())
     names = [n for n in os.listdir(t.out) if ".tmp-" in n or n.endswith("_temp")]
     check(not names, "left behind", names)

@@ -4,7 +4,7 @@
 
 #include <sheaf/sheaf.h>
 
-enum { PIXELS = 64, HIDDEN = 32, CLASSES = 10, VARIABLES = 6 };
+enum { PIXELS = 64, HIDDEN = 32, CLASSES = 10, VARIABLES = 5 };
 
 int main(int argc, char **argv)
 {
@@ -19,7 +19,6 @@ int main(int argc, char **argv)
         sheaf_variable_init("w2", SHEAF_FLOAT32, SHEAF_SHAPE(HIDDEN, CLASSES), zeros, NULL),
         sheaf_variable_init("b2", SHEAF_FLOAT32, SHEAF_SHAPE(CLASSES), zeros, NULL),
         sheaf_variable_new("step", sheaf_long(5), &count),
-        sheaf_variable_new("epoch", sheaf_long(1), &count),
     };
     sheaf_optimizer *adam = sheaf_adam(NULL);
     sheaf_checkpoint_add_variables(c, v, VARIABLES);

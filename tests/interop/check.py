@@ -233,11 +233,11 @@ def third_part():
         variables = {n: keras.Variable(np.zeros(s, np.float32), name=n) for n, s in names.items()}
         o = keras.optimizers.Adam()
         o.build(list(variables.values()))
-        counters = {n: tf.Variable(np.int64(0)) for n in ["step", "epoch"]}
-        checkpoint = tf.train.Checkpoint(optimizer=o, **variables, **counters)
+        step = tf.Variable(np.int64(0))
+        checkpoint = tf.train.Checkpoint(optimizer=o, step=step, **variables)
         checkpoint.restore(latest).assert_consumed()
         assert float(tf.reduce_max(tf.abs(variables["w1"].value))) > 0
-        assert int(o.iterations) > 0 and int(counters["step"]) > 0
+        assert int(o.iterations) > 0 and int(step) > 0
 
     @check("a CheckpointManager takes over the main job's directory")
     def _():
