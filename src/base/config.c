@@ -10,21 +10,22 @@
 #include "base/mem.h"
 #include "base/str.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum type { TYPE_TEXT, TYPE_PATH, TYPE_INT, TYPE_SECONDS, TYPE_BOOL, TYPE_CHOICE };
 
 static const sheaf_config_entry entries[] = {
-#define ENTRY(id, type, text, choices, help) {"SHEAF_" #id, text, help},
+#define ENTRY(id, type, text, allowed, help) {"SHEAF_" #id, text, help},
     SHEAF__CONFIG_TABLE(ENTRY)
 #undef ENTRY
 };
 
 static const struct {
     enum type type;
-    const char *choices;
+    const char *allowed;
 } kinds[] = {
-#define KIND(id, type, text, choices, help) {TYPE_##type, choices},
+#define KIND(id, type, text, allowed, help) {TYPE_##type, allowed},
     SHEAF__CONFIG_TABLE(KIND)
 #undef KIND
 };
@@ -49,33 +50,64 @@ static int64_t choice(const char *choices, const char *text)
     }
 }
 
-/* Reads `text` as a value of variable `id`; on failure `*expected` says what would be right. */
-static bool parse(size_t id, const char *text, struct sheaf__config_number *value,
-                  const char **expected)
+/* Whether `value` lies in "least..most". */
+static bool in_range(const char *range, double value)
+{
+    char least[24];
+    double from = 0, to = 0;
+    const char *dots = strstr(range, "..");
+    snprintf(least, sizeof(least), "%.*s", (int)(dots - range), range);
+    return sheaf__str_to_double(least, &from) && sheaf__str_to_double(dots + 2, &to) &&
+           value >= from && value <= to;
+}
+
+/* Reads `text` as a value of variable `id`. */
+static bool parse(size_t id, const char *text, struct sheaf__config_number *value)
 {
     switch (kinds[id].type) {
     case TYPE_TEXT:
     case TYPE_PATH:
         /* The seed is text because it may be absent, but a number if present. */
-        *expected = "a whole number";
         return id != SHEAF__CONFIG_SEED || !*text || sheaf__str_to_int(text, &value->whole);
     case TYPE_INT:
-        *expected = "a whole number of at least 0";
-        return sheaf__str_to_int(text, &value->whole) && value->whole >= 0;
+        return sheaf__str_to_int(text, &value->whole) &&
+               in_range(kinds[id].allowed, (double)value->whole);
     case TYPE_SECONDS:
-        *expected = "a number of seconds above 0";
-        return sheaf__str_to_double(text, &value->seconds) && value->seconds > 0 &&
-               value->seconds < 1e9;
+        return sheaf__str_to_double(text, &value->seconds) &&
+               in_range(kinds[id].allowed, value->seconds);
     case TYPE_BOOL:
-        *expected = "0 or 1";
         value->whole = choice("0|1", text);
         return value->whole >= 0;
     case TYPE_CHOICE:
-        *expected = kinds[id].choices;
-        value->whole = choice(kinds[id].choices, text);
+        value->whole = choice(kinds[id].allowed, text);
         return value->whole >= 0;
     }
     return false;
+}
+
+enum { EXPECTED_SIZE = 80 };
+
+/* What would be right for variable `id`: "a whole number from 1 to 65535". */
+static void describe(size_t id, char expected[EXPECTED_SIZE])
+{
+    const char *allowed = kinds[id].allowed, *dots = allowed ? strstr(allowed, "..") : NULL;
+    switch (kinds[id].type) {
+    case TYPE_INT:
+    case TYPE_SECONDS:
+        snprintf(expected, EXPECTED_SIZE, "a %s from %.*s to %s",
+                 kinds[id].type == TYPE_INT ? "whole number" : "number of seconds",
+                 (int)(dots - allowed), allowed, dots + 2);
+        return;
+    case TYPE_BOOL:
+        sheaf__str_copy(expected, EXPECTED_SIZE, "0 or 1");
+        return;
+    case TYPE_CHOICE:
+        sheaf__str_copy(expected, EXPECTED_SIZE, allowed);
+        return;
+    case TYPE_TEXT:
+    case TYPE_PATH:
+        sheaf__str_copy(expected, EXPECTED_SIZE, "a whole number"); /* only the seed can be wrong */
+    }
 }
 
 static bool is_known(const char *entry, size_t size)
@@ -107,13 +139,15 @@ static sheaf_status load_one(sheaf_context *context, size_t id, const char *path
                              const struct sheaf__config_line *line, sheaf_error *err)
 {
     struct sheaf__config_number *value = &context->config[id];
-    const char *expected = NULL, *name = entries[id].name;
+    char expected[EXPECTED_SIZE];
+    const char *name = entries[id].name;
     const char *set = sheaf__env_get(name), *text = set ? set : line->text;
-    parse(id, entries[id].default_text, value, &expected);
+    parse(id, entries[id].default_text, value);
     if (!text)
         return SHEAF_OK;
     struct sheaf__config_number given = {0};
-    const bool fits = parse(id, text, &given, &expected);
+    const bool fits = parse(id, text, &given);
+    describe(id, expected);
     if (!fits && set)
         return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
                             "variable %s: found \"%s\", expected %s", name, text, expected);
@@ -189,7 +223,5 @@ const char *sheaf_config_value(const char *name)
 int sheaf__config_threads(void)
 {
     int64_t threads = sheaf__config_int(SHEAF__CONFIG_THREADS);
-    if (threads > 0)
-        return threads < 4096 ? (int)threads : 4096;
-    return sheaf__cpu_count();
+    return threads > 0 ? (int)threads : sheaf__cpu_count();
 }

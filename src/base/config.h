@@ -10,31 +10,31 @@
 
 #include <sheaf/context.h>
 
-/* X(id, type, default, choices or NULL, help). Types: TEXT, PATH (text; empty = none), INT (>= 0),
- * SECONDS (a decimal number > 0), BOOL (0 or 1), CHOICE (one of "a|b|c"; its value is the position
- * from 0). */
-#define SHEAF__CONFIG_TABLE(X)                                                                 \
-    X(CONFIG, PATH, "", NULL, "file with lines NAME = value for what is not set here")         \
-    X(STRATEGY, TEXT, "", NULL, "strategy of a program that names none; empty: the cluster's") \
-    X(LOG, CHOICE, "warn", "off|error|warn|info|debug", "lines of the log that are written")   \
-    X(SECRET_FILE, PATH, "", NULL, "file with the cluster's secret")                           \
-    X(INSECURE, BOOL, "0", NULL, "1: run off loopback without a secret")                       \
-    X(FABRIC, CHOICE, "local", "local|trusted", "trusted: UCX's TCP and RDMA between hosts")   \
-    X(TRANSPORT, CHOICE, "auto", "auto|ucx|tcp|shm", "how tasks exchange tensors")             \
-    X(THREADS, INT, "0", NULL, "cores to use; 0: affinity and CPU limit of the container")     \
-    X(SPIN_US, INT, "20", NULL, "how long a waiting thread spins before it sleeps")            \
-    X(HEARTBEAT_MS, INT, "1000", NULL, "time between signs of life of a task")                 \
-    X(DEADLINE_S, SECONDS, "60", NULL, "longest wait for a peer")                              \
-    X(KERNELS, CHOICE, "auto", "auto|reference|onednn", "which kernels compute")               \
-    X(RUN_ID, TEXT, "", NULL, "name of this run, the same in all its tasks")                   \
-    X(JOBS, TEXT, "", NULL, "jobs of what Slurm or MPI started: \"ps=1,worker=4\"")            \
-    X(PORT_BASE, INT, "8888", NULL, "port of a machine's first task under Slurm or MPI")       \
-    X(SEED, TEXT, "", NULL, "global seed of random operations; empty: none")                   \
-    X(TRACE, PATH, "", NULL,                                                                   \
+/* X(id, type, default, allowed, help). Types: TEXT, PATH (text; empty = none), INT ("least..most"),
+ * SECONDS (a decimal number, "least..most"), BOOL (0 or 1), CHOICE (one of "a|b|c"; its value is the
+ * position from 0). */
+#define SHEAF__CONFIG_TABLE(X)                                                                  \
+    X(CONFIG, PATH, "", NULL, "file with lines NAME = value for what is not set here")          \
+    X(STRATEGY, TEXT, "", NULL, "strategy of a program that names none; empty: the cluster's")  \
+    X(LOG, CHOICE, "warn", "off|error|warn|info|debug", "lines of the log that are written")    \
+    X(SECRET_FILE, PATH, "", NULL, "file with the cluster's secret")                            \
+    X(INSECURE, BOOL, "0", NULL, "1: run off loopback without a secret")                        \
+    X(FABRIC, CHOICE, "local", "local|trusted", "trusted: UCX's TCP and RDMA between hosts")    \
+    X(TRANSPORT, CHOICE, "auto", "auto|ucx|tcp|shm", "how tasks exchange tensors")              \
+    X(THREADS, INT, "0", "0..4096", "cores to use; 0: affinity and CPU limit of the container") \
+    X(SPIN_US, INT, "20", "0..1000000", "how long a waiting thread spins before it sleeps")     \
+    X(HEARTBEAT_MS, INT, "1000", "10..600000", "time between signs of life of a task")          \
+    X(DEADLINE_S, SECONDS, "60", "0.001..1000000", "longest wait for a peer")                   \
+    X(KERNELS, CHOICE, "auto", "auto|reference|onednn", "which kernels compute")                \
+    X(RUN_ID, TEXT, "", NULL, "name of this run, the same in all its tasks")                    \
+    X(JOBS, TEXT, "", NULL, "jobs of what Slurm or MPI started: \"ps=1,worker=4\"")             \
+    X(PORT_BASE, INT, "8888", "1..65535", "port of a machine's first task under Slurm or MPI")  \
+    X(SEED, TEXT, "", NULL, "global seed of random operations; empty: none")                    \
+    X(TRACE, PATH, "", NULL,                                                                    \
       "file for a trace of spans (Chrome's JSON), a task adds its name; empty: none")
 
 enum sheaf__config_id {
-#define SHEAF__CONFIG_ID(id, type, text, choices, help) SHEAF__CONFIG_##id,
+#define SHEAF__CONFIG_ID(id, type, text, allowed, help) SHEAF__CONFIG_##id,
     SHEAF__CONFIG_TABLE(SHEAF__CONFIG_ID)
 #undef SHEAF__CONFIG_ID
         SHEAF__CONFIG_COUNT

@@ -144,7 +144,7 @@ static sheaf_status fill(struct sheaf__net *net, const struct sheaf__net_options
                                             options->address) >= sizeof(net->listen_address))
         return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "the address \"%s\" is too long",
                             options->address);
-    net->heartbeat = options->heartbeat ? options->heartbeat : (beat_ms ? beat_ms : 1) * SHEAF__MS;
+    net->heartbeat = options->heartbeat ? options->heartbeat : beat_ms * SHEAF__MS;
     net->silence = options->silence ? options->silence : net->heartbeat * 7 / 2;
     net->spin = sheaf__config_int(SHEAF__CONFIG_SPIN_US) * SHEAF__US;
     if (options->secret)

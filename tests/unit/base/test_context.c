@@ -117,10 +117,19 @@ static void bad_values_are_named(void **state)
         const char *message;
     } cases[] = {
         {"SHEAF_THREADS=two", "variable SHEAF_THREADS: found \"two\", expected a whole number"},
-        {"SHEAF_THREADS=-1", "expected a whole number of at least 0"},
+        {"SHEAF_THREADS=-1", "expected a whole number from 0 to 4096"},
+        {"SHEAF_THREADS=4097", "found \"4097\", expected a whole number from 0 to 4096"},
+        {"SHEAF_HEARTBEAT_MS=0", "found \"0\", expected a whole number from 10 to 600000"},
+        {"SHEAF_HEARTBEAT_MS=600001", "expected a whole number from 10 to 600000"},
+        {"SHEAF_SPIN_US=1000001", "expected a whole number from 0 to 1000000"},
+        {"SHEAF_PORT_BASE=0", "expected a whole number from 1 to 65535"},
+        {"SHEAF_PORT_BASE=65536", "expected a whole number from 1 to 65535"},
+        {"SHEAF_PORT_BASE=99999999999999999999", "expected a whole number from 1 to 65535"},
         {"SHEAF_TRANSPORT=tpc", "found \"tpc\", expected auto|ucx|tcp|shm"},
         {"SHEAF_TRANSPORT=", "found \"\", expected auto|ucx|tcp|shm"},
-        {"SHEAF_DEADLINE_S=0", "expected a number of seconds above 0"},
+        {"SHEAF_DEADLINE_S=0", "expected a number of seconds from 0.001 to 1000000"},
+        {"SHEAF_DEADLINE_S=nan", "expected a number of seconds from 0.001 to 1000000"},
+        {"SHEAF_DEADLINE_S=1e7", "expected a number of seconds from 0.001 to 1000000"},
         {"SHEAF_INSECURE=yes", "expected 0 or 1"},
         {"SHEAF_SEED=x", "variable SHEAF_SEED"},
     };
