@@ -71,9 +71,9 @@ static sheaf_status count_first(struct shard_iter *it, const struct shard *p, sh
     it->failed = true;
     return sheaf__error(
         err, SHEAF_ERR_INVALID_ARGUMENT,
-        "cannot shard by %s: there are only %zu %ss for %lld workers; use more %ss, or "
-        "the autoshard policy DATA or OFF",
-        p->what, rows->count, p->what, (long long)p->count, p->what);
+        "cannot shard by %s: only %zu %s%s for %lld workers; use more %ss, or the autoshard policy "
+        "DATA or OFF",
+        p->what, rows->count, p->what, rows->count == 1 ? "" : "s", (long long)p->count, p->what);
 }
 
 /* Rows to pull for `want` that are kept, and no more. */

@@ -494,7 +494,7 @@ static void test_too_few_files(void **state)
         sheaf_dataset *d = sheaf_dataset_batch(listed(files), 4, NULL);
         struct sheaf__split_dataset out = make(d, 3, w, 1);
         assert_first_fails(sheaf_dataset_ref(out.dataset), SHEAF_ERR_INVALID_ARGUMENT,
-                           "there are only 1 files for 3 workers; use more files, or the autoshard "
+                           "only 1 file for 3 workers; use more files, or the autoshard "
                            "policy DATA or OFF");
         assert_int_equal(out.policy, SHEAF_AUTOSHARD_FILE);
         sheaf__split_free(&out);
