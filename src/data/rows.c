@@ -86,6 +86,12 @@ size_t sheaf__block_row_bytes(const struct sheaf__block *block)
     return bytes;
 }
 
+void sheaf__block_fetch(const struct sheaf__block *block, size_t at)
+{
+    for (size_t i = 0; i < block->columns->count && !block->boxed; i++)
+        __builtin_prefetch(row_address(block->columns->items[i].tensor, block->first + at));
+}
+
 static uint64_t string_bytes(const sheaf_bytes *strings, size_t count)
 {
     uint64_t bytes = 0;

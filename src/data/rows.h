@@ -87,6 +87,9 @@ static inline struct sheaf__block *sheaf__rows_front(const struct sheaf__rows *r
 /* Bytes of memory that one row holds, about. */
 size_t sheaf__block_row_bytes(const struct sheaf__block *block);
 
+/* Asks the memory for a row that will be copied soon. */
+void sheaf__block_fetch(const struct sheaf__block *block, size_t at);
+
 /* Bytes that rows at … at + count - 1 hold, those of strings and of all parts included. */
 uint64_t sheaf__block_bytes(const struct sheaf__block *block, size_t at, size_t count);
 

@@ -36,8 +36,13 @@ struct shuffle_iter {
     struct sheaf__flow flow;   /* of the input, when it begins again */
 };
 
-/* Rows are drawn from the input in small blocks: one row that stays long keeps its block. */
-#define CHUNK 32
+/* Rows are drawn from the input in small blocks: one row that stays long keeps its block. Blocks of
+ * small rows have more of them, or what a block has beside its rows would fill the caches. */
+#define CHUNK       32
+#define CHUNK_BYTES 4096
+#define CHUNK_MOST  256
+/* Rows that are drawn before they are copied. */
+#define DRAWN 16
 
 static sheaf_status describe(sheaf_dataset *d, sheaf_error *err)
 {
@@ -114,13 +119,22 @@ static sheaf_status take_in(struct shuffle_iter *it, size_t most, sheaf_error *e
     return SHEAF_OK;
 }
 
+/* Rows to draw from the input if `most` are of use; as many as is right for the block before. */
+static size_t chunk(const struct shuffle_iter *it, size_t most)
+{
+    const size_t bytes = it->feed.block ? sheaf__block_row_bytes(it->feed.block) : 0;
+    size_t rows = bytes > 0 ? CHUNK_BYTES / bytes : CHUNK;
+    rows = rows < CHUNK ? CHUNK : rows > CHUNK_MOST ? CHUNK_MOST : rows;
+    return most < rows ? most : rows;
+}
+
 /* Fills the buffer up to `most` rows, or to the end of the input; `more` rows will be asked for
  * after that. */
 static sheaf_status fill(struct shuffle_iter *it, size_t most, size_t more, sheaf_error *err)
 {
     while (!it->ended && it->count < most) {
         size_t room = most - it->count + more;
-        sheaf_status status = sheaf__feed_fill(&it->feed, room < CHUNK ? room : CHUNK, err);
+        sheaf_status status = sheaf__feed_fill(&it->feed, chunk(it, room), err);
         if (status < 0)
             return status;
         it->ended = status == SHEAF_END;
@@ -148,23 +162,44 @@ static size_t most_rows(const struct shuffle_iter *it)
     return p->buffer_size > 0 ? (size_t)p->buffer_size : SIZE_MAX / sizeof(struct slot);
 }
 
+/* Draws up to `want` rows, and asks the memory for them: they lie anywhere. */
+static sheaf_status draw_some(struct shuffle_iter *it, size_t want, struct slot drawn[DRAWN],
+                              size_t *count, sheaf_error *err)
+{
+    const size_t most = most_rows(it);
+    for (; *count < DRAWN && *count < want; ++*count) {
+        sheaf_status status = fill(it, most, want - *count - 1, err);
+        if (status < 0)
+            return status;
+        if (it->count == 0)
+            return SHEAF_END;
+        drawn[*count] = draw(it);
+        sheaf__block_fetch(drawn[*count].block, (size_t)drawn[*count].at);
+    }
+    return SHEAF_OK;
+}
+
 static sheaf_status catch_up(struct shuffle_iter *it, sheaf_error *err);
 
 static sheaf_status next(struct sheaf__iter *base, size_t want, struct sheaf__rows *rows,
                          sheaf_error *err)
 {
     struct shuffle_iter *it = (struct shuffle_iter *)base;
-    const size_t most = most_rows(it);
     if (it->numbers)
         SHEAF__TRY(catch_up(it, err));
-    for (size_t i = 0; i < want; i++) {
-        SHEAF__TRY(fill(it, most, want - i - 1, err));
-        if (it->count == 0)
-            return SHEAF_END;
-        struct slot slot = draw(it);
-        sheaf_status status = sheaf__rows_put_from(rows, slot.block, (size_t)slot.at, 1, err);
-        sheaf__block_unref(slot.block);
-        SHEAF__TRY(status);
+    while (want > 0) {
+        struct slot drawn[DRAWN];
+        size_t count = 0;
+        sheaf_status status = draw_some(it, want, drawn, &count, err);
+        want -= count;
+        sheaf_error failed;
+        for (size_t i = 0; i < count; i++) {
+            if (sheaf__rows_put_from(rows, drawn[i].block, (size_t)drawn[i].at, 1, &failed) < 0)
+                status = sheaf__error_copy(err, &failed);
+            sheaf__block_unref(drawn[i].block);
+        }
+        if (status != SHEAF_OK)
+            return status;
     }
     return SHEAF_OK;
 }
@@ -270,8 +305,7 @@ static sheaf_status load(struct shuffle_iter *it, const struct missing *list, si
             run++;
         SHEAF__TRY(pass_to(it, &at, list[i].row, err));
         for (size_t k = i; k < i + run; k++, at++) {
-            const size_t left = i + run - k;
-            sheaf_status status = sheaf__feed_fill(&it->feed, left < CHUNK ? left : CHUNK, err);
+            sheaf_status status = sheaf__feed_fill(&it->feed, chunk(it, i + run - k), err);
             if (status != SHEAF_OK)
                 return status == SHEAF_END ? ends_early(it, at, err) : status;
             *list[k].slot = (struct slot){sheaf__block_ref(it->feed.block), it->feed.at++};

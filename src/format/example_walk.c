@@ -7,6 +7,11 @@
 
 /* Entries of an example whose order is remembered for the next one. */
 #define EXPECTED 64
+/* How many examples ahead the memory is asked for how many bytes of each. */
+#define AHEAD   2
+#define FETCHED 512
+/* Words of packed numbers that are looked at together. */
+#define WORDS 8
 
 /* An entry of the example before: the same keys tend to come in the same order. */
 struct expected {
@@ -82,6 +87,34 @@ static sheaf_status no_room(const struct walk *w)
     return sheaf__no_memory(w->err, "a column of examples");
 }
 
+/* The numbers of the next bytes, at least 8, of which none is longer than 8: where each ends is found
+ * for all of them first, so that none waits for the one before. Returns how many bytes they took;
+ * `*n` counts on. */
+static inline size_t unpack_words(const uint8_t *at, size_t size, int64_t *out, size_t room,
+                                  size_t *n)
+{
+    uint64_t word = sheaf__load64(at), ends = sheaf__wire_ends(word);
+    if (ends == 0xff && *n + 8 <= room) {
+        for (size_t i = 0; i < 8; i++)
+            out[*n + i] = (int64_t)(word >> (8 * i) & 0x7f);
+        *n += 8;
+        return 8;
+    }
+    for (size_t i = 1; i < WORDS && 8 * i + 8 <= size; i++)
+        ends |= sheaf__wire_ends(sheaf__load64(at + 8 * i)) << (8 * i);
+    size_t start = 0;
+    for (; ends && start + 8 <= size; ends &= ends - 1) {
+        const size_t end = (size_t)__builtin_ctzll(ends) + 1;
+        if (end - start > 8)
+            break;
+        if (*n < room)
+            out[*n] = (int64_t)sheaf__wire_join(sheaf__load64(at + start), end - start);
+        ++*n;
+        start = end;
+    }
+    return start;
+}
+
 /* Packed varints. */
 static sheaf_status unpack_ints(struct walk *w, struct sheaf__example_column *col,
                                 const uint8_t *at, const uint8_t *end)
@@ -93,16 +126,11 @@ static sheaf_status unpack_ints(struct walk *w, struct sheaf__example_column *co
     if (!out)
         return no_room(w);
     while (at < end) {
-        if (end - at >= 8 && n + 8 <= room) {
-            uint64_t eight = sheaf__load64(at);
-            if (!(eight & UINT64_C(0x8080808080808080))) {
-                for (int i = 0; i < 8; i++)
-                    out[n + (size_t)i] = (int64_t)(eight >> (8 * i) & 0x7f);
-                n += 8;
-                at += 8;
-                continue;
-            }
-        }
+        const size_t size = (size_t)(end - at);
+        const size_t taken = size >= 8 ? unpack_words(at, size, out, room, &n) : 0;
+        at += taken;
+        if (taken > 0)
+            continue;
         uint64_t v;
         at = sheaf__wire_varint(at, end, &v);
         if (!at)
@@ -362,6 +390,14 @@ static sheaf_status end_example(struct walk *w)
     return SHEAF_OK;
 }
 
+/* Asks the memory for the next example, which may lie anywhere: after a shuffle the wait for it would
+ * be longer than the parsing. */
+static inline void fetch(sheaf_bytes example)
+{
+    for (size_t at = 0; at < example.size && at < FETCHED; at += 64)
+        __builtin_prefetch(example.data + at);
+}
+
 sheaf_status sheaf__example_walk(const struct sheaf__example_parser *parser,
                                  struct sheaf__example_column *columns,
                                  const sheaf_bytes *serialized, size_t count, sheaf_error *err)
@@ -371,6 +407,8 @@ sheaf_status sheaf__example_walk(const struct sheaf__example_parser *parser,
         const uint8_t *at = (const uint8_t *)serialized[w.example].data;
         struct sheaf__wire_field f;
         w.entry = 0;
+        if (w.example + AHEAD < count)
+            fetch(serialized[w.example + AHEAD]);
         if (serialized[w.example].size) {
             const uint8_t *end = at + serialized[w.example].size;
             while (sheaf__wire_step(&at, end, &f)) {

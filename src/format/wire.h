@@ -51,6 +51,20 @@ static inline const uint8_t *sheaf__wire_varint(const uint8_t *at, const uint8_t
     return sheaf__wire_varint_slow(at, end, value);
 }
 
+/* Of 8 bytes, a bit for each that ends a varint. */
+static inline uint64_t sheaf__wire_ends(uint64_t bytes)
+{
+    return (~bytes >> 7 & UINT64_C(0x0101010101010101)) * UINT64_C(0x0102040810204080) >> 56;
+}
+/* The varint that the first `size` (1 to 8) of 8 bytes are. */
+static inline uint64_t sheaf__wire_join(uint64_t bytes, size_t size)
+{
+    uint64_t v = bytes & ~UINT64_C(0) >> (64 - 8 * size) & UINT64_C(0x7f7f7f7f7f7f7f7f);
+    v = (v & UINT64_C(0x007f007f007f007f)) | (v & UINT64_C(0x7f007f007f007f00)) >> 1;
+    v = (v & UINT64_C(0x00003fff00003fff)) | (v & UINT64_C(0x3fff00003fff0000)) >> 2;
+    return (v & UINT64_C(0x000000000fffffff)) | (v & UINT64_C(0x0fffffff00000000)) >> 4;
+}
+
 /* A field that is not of BYTES. Returns where it ends, or NULL. */
 const uint8_t *sheaf__wire_scalar(const uint8_t *at, const uint8_t *end,
                                   struct sheaf__wire_field *field);

@@ -386,6 +386,49 @@ static void strings_without_owner_are_copied(void **state)
     assert_memory_equal(s.data, "default", 7);
 }
 
+/* Packed numbers of 1 to 10 bytes in any order and number, into a row and into a growing column: they
+ * come out as they went in, and a list that is cut is no list. */
+static void packed_numbers_of_all_lengths(void **state)
+{
+    (void)state;
+    enum { MOST = 90 };
+    uint64_t random = 1;
+    int64_t values[MOST] = {0};
+    sheaf_example *x = sheaf_example_new();
+    for (int round = 0; round < 400; round++) {
+        const size_t count = 1 + (size_t)round % MOST;
+        for (size_t i = 0; i < count; i++) {
+            random = random * UINT64_C(6364136223846793005) + 1442695040888963407U;
+            values[i] =
+                (int64_t)(random >> (random >> 57 & (round % 3 ? 63 : 7) ? random % 64 : 58));
+        }
+        const sheaf_feature features[] = {
+            {.key = "v", .name = "row", .dtype = SHEAF_INT64, .rank = 1, .dims = {(int64_t)count}},
+        };
+        const sheaf_feature ragged[] = {
+            {.key = "v", .dtype = SHEAF_INT64, .kind = SHEAF_FEATURE_RAGGED}};
+        sheaf_error err = {0};
+        sheaf_bytes message;
+        sheaf_example_clear(x);
+        sheaf_example_int64(x, "v", values, count);
+        rig_ok(sheaf_example_serialize(x, &message, &err), &err);
+        SHEAF_FRAME
+        {
+            sheaf_element *e;
+            rig_ok(sheaf_example_parse(&message, 1, features, 1, &e, &err), &err);
+            assert_memory_equal(sheaf_tensor_data(sheaf_element_get(e, "row")), values, 8 * count);
+            rig_ok(sheaf_example_parse(&message, 1, ragged, 1, &e, &err), &err);
+            const sheaf_tensor *t = sheaf_element_get(e, "v")->parts[SHEAF__RAGGED_VALUES];
+            assert_int_equal(sheaf_tensor_elements(t), count);
+            assert_memory_equal(sheaf_tensor_data(t), values, 8 * count);
+            ((char *)(uintptr_t)message.data)[message.size - 1] |= (char)0x80;
+            assert_int_equal(sheaf_example_parse(&message, 1, features, 1, &e, &err),
+                             SHEAF_ERR_DATA_LOSS);
+        }
+    }
+    sheaf_example_free(x);
+}
+
 /* Key, number of the example, found and expected (T34). */
 static void errors_name_key_and_example(void **state)
 {
@@ -585,15 +628,11 @@ static void every_allocation_may_fail(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        rig_test(parses_every_golden),
-        rig_test(parses_every_pipeline_golden),
-        rig_test(parses_a_file_without_copies),
-        rig_test(strings_without_owner_are_copied),
-        rig_test(errors_name_key_and_example),
-        rig_test(features_that_cannot_be),
-        rig_test(keys_in_any_order),
-        rig_test(threads_share_a_parser),
-        rig_test(every_allocation_may_fail),
+        rig_test(parses_every_golden),           rig_test(parses_every_pipeline_golden),
+        rig_test(parses_a_file_without_copies),  rig_test(strings_without_owner_are_copied),
+        rig_test(packed_numbers_of_all_lengths), rig_test(errors_name_key_and_example),
+        rig_test(features_that_cannot_be),       rig_test(keys_in_any_order),
+        rig_test(threads_share_a_parser),        rig_test(every_allocation_may_fail),
     };
     return rig_run(tests);
 }
