@@ -103,19 +103,26 @@ static sheaf_status connect_all(struct sheaf__team *team, const struct sheaf__wa
     return SHEAF_OK;
 }
 
-static bool is_complete(const struct sheaf__team *team)
+/* Whether all have joined, or cannot any more. Who has joined and left in order had found the team complete, so that the
+ * others' joins are on their way to us, too. With the lock. */
+static bool is_decided(const struct sheaf__team *team, bool *complete)
 {
-    bool complete = true;
-    for (int i = 0; i < team->size; i++)
-        complete = complete && team->members[i].replicas > 0;
-    return complete;
+    bool gone = team->crashed;
+    *complete = true;
+    for (int i = 0; i < team->size; i++) {
+        const bool joined = team->members[i].replicas > 0;
+        *complete = *complete && joined;
+        gone = gone || (team->members[i].left && !joined);
+    }
+    return *complete || gone;
 }
 
 static bool all_joined(void *user)
 {
     struct sheaf__team *team = user;
+    bool complete;
     sheaf__mutex_lock(&team->lock);
-    bool ready = is_complete(team) || team->lost.status < 0;
+    bool ready = is_decided(team, &complete);
     sheaf__mutex_unlock(&team->lock);
     return ready;
 }
@@ -123,8 +130,10 @@ static bool all_joined(void *user)
 /* A member that has come and gone again is a matter of the calls that need it. */
 static sheaf_status check_complete(struct sheaf__team *team, sheaf_error *err)
 {
+    bool complete;
     sheaf__mutex_lock(&team->lock);
-    sheaf_status status = is_complete(team) ? SHEAF_OK : sheaf__error_copy(err, &team->lost);
+    is_decided(team, &complete);
+    sheaf_status status = complete ? SHEAF_OK : sheaf__error_copy(err, &team->lost);
     sheaf__mutex_unlock(&team->lock);
     return status;
 }
@@ -228,9 +237,12 @@ sheaf_status sheaf__team_new(const struct sheaf__team_options *options,
     t->local = options->local_replicas ? options->local_replicas : 1;
     t->generation = options->generation;
     t->reproducible = options->reproducible;
+    sheaf_error cause;
     sheaf_status status = copy_members(t, options, err);
-    if (status == SHEAF_OK && t->net)
-        status = join(t, wait, err);
+    if (status == SHEAF_OK && t->net && (status = join(t, wait, &cause)) < 0) {
+        sheaf__net_give_up(t->net, &cause); /* the others' teams will not be complete either */
+        sheaf__error_copy(err, &cause);
+    }
     if (status == SHEAF_OK)
         status = make_layout(t, &t->by_rank, false, err);
     if (status == SHEAF_OK)

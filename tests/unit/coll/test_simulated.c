@@ -18,6 +18,7 @@ enum { MEMBERS = 3, CALLS = 6 };
 struct job {
     bool dies;         /* member 1, after some calls */
     bool skips;        /* member 1, a call in one of its rounds */
+    bool only_joins;   /* and leaves at once, every member */
     _Atomic int wrong; /* results that are not right */
     _Atomic int
         ended[3]; /* members that ended well, with TEAM_LOST naming worker:1, with TEAM_MISMATCH */
@@ -101,7 +102,7 @@ static sheaf_status member(struct task *t, struct sheaf__net *net, sheaf_error *
     sheaf_status status = sheaf__channel_open(team, 0, 0, &channel, err);
     if (status == SHEAF_OK)
         status = sheaf__channel_open(team, 1, 1, &ahead, err);
-    if (status == SHEAF_OK)
+    if (status == SHEAF_OK && !t->job->only_joins)
         status = calls(t, channel, ahead, err);
     sheaf__channel_free(channel);
     sheaf__channel_free(ahead);
@@ -216,6 +217,18 @@ static void test_left_out_in_many_orders(void **state)
     }
 }
 
+/* Members that go as soon as their team is complete are no loss to the others, who still hear of each other. */
+static void test_joining_in_many_orders(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 400; seed++) {
+        struct sheaf__sim_result result;
+        struct job job = simulate(seed, (struct job){.only_joins = true}, &result);
+        assert_string_equal(job.other, "");
+        assert_int_equal(job.ended[0], MEMBERS);
+    }
+}
+
 static void test_repeats(void **state)
 {
     (void)state;
@@ -236,6 +249,7 @@ int main(void)
         rig_test(test_many_orders),
         rig_test(test_death_in_many_orders),
         rig_test(test_left_out_in_many_orders),
+        rig_test(test_joining_in_many_orders),
         rig_test(test_repeats),
     };
     return rig_run(tests);
