@@ -42,7 +42,7 @@ typedef enum sheaf_status {
     SHEAF_ERR_RESOURCE_EXHAUSTED = -10, /**< memory, disk or a configured limit */
     SHEAF_ERR_CANCELLED = -11,
     SHEAF_ERR_ABORTED = -12,
-    SHEAF_ERR_DEADLINE = -13, /**< not done in time */
+    SHEAF_ERR_DEADLINE = -13, /**< waited too long */
     SHEAF_ERR_INTERNAL = -14, /**< a defect of this library */
 
     /* -40..-59: one peer is lost, the rest of the job is up */

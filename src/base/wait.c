@@ -288,6 +288,13 @@ static void delist(struct sheaf__token *token, struct waiter *waiter)
     sheaf__mutex_unlock(&tree->lock);
 }
 
+sheaf_status sheaf__wait_over(const struct sheaf__wait *wait, const char *otherwise,
+                              sheaf_error *err)
+{
+    return sheaf__error(err, SHEAF_ERR_DEADLINE, "waited too long for %s",
+                        wait->what ? wait->what : otherwise);
+}
+
 sheaf_status sheaf__cond_wait(struct sheaf__cond *cond, struct sheaf__mutex *mutex,
                               const struct sheaf__wait *wait, sheaf_error *err)
 {
@@ -310,9 +317,7 @@ sheaf_status sheaf__cond_wait(struct sheaf__cond *cond, struct sheaf__mutex *mut
         sheaf__cond_signal(cond);
         return sheaf__token_check(token, err);
     }
-    if (status == SHEAF_ERR_DEADLINE)
-        return sheaf__error(err, status, "%s: not done in time", what);
-    return SHEAF_OK;
+    return status == SHEAF_ERR_DEADLINE ? sheaf__wait_over(wait, "another thread", err) : SHEAF_OK;
 }
 
 sheaf_status sheaf__cond_wait_until(struct sheaf__cond *cond, struct sheaf__mutex *mutex,

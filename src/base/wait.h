@@ -46,12 +46,16 @@ void sheaf__token_on(struct sheaf__token *token, struct sheaf__token_callback *c
 /* Afterwards the callback does not run and will not (it may be called from within the callback). */
 void sheaf__token_off(struct sheaf__token *token, struct sheaf__token_callback *callback);
 
-/* How long and for what to wait. `what` completes "<what>: not done in time"; it may be NULL. */
+/* How long and for what to wait. `what` completes "waited too long for <what>"; it may be NULL. */
 struct sheaf__wait {
     int64_t deadline;
     struct sheaf__token *token; /* NULL: the current context's root; SHEAF__NO_TOKEN */
     const char *what;
 };
+/* The error of a wait whose deadline has passed; `otherwise` is for what, if the wait does not say. */
+sheaf_status sheaf__wait_over(const struct sheaf__wait *wait, const char *otherwise,
+                              sheaf_error *err);
+
 /* For threads of the library that idle until close or free wakes them, and for teardown. The calls above take it, too:
  * never cancelled. */
 #define SHEAF__NO_TOKEN ((struct sheaf__token *)-1)

@@ -222,8 +222,7 @@ static sheaf_status sleep_until(struct until *u, const struct sheaf__wait *wait,
         if (status < 0 || reached(u))
             break;
         if (sheaf__clock_left(wait->deadline) == 0) {
-            status = sheaf__error(err, SHEAF_ERR_DEADLINE, "%s: not done in time",
-                                  wait->what ? wait->what : "a collective call");
+            status = sheaf__wait_over(wait, "a collective call", err);
             name_missing(u, err);
             break;
         }

@@ -60,11 +60,13 @@ static sheaf_status make_layout(struct sheaf__team *team, struct sheaf__layout *
 
 /* ---- coming together ---- */
 
-/* Says who of the others is not there. */
-static sheaf_status missing(struct sheaf__team *team, const sheaf_error *cause, sheaf_error *err)
+/* Says who of the others is not there. The cause is the first one's. */
+static sheaf_status missing(struct sheaf__team *team, int64_t allowed, const sheaf_error *cause,
+                            sheaf_error *err)
 {
     struct sheaf__str who = {0};
     const struct sheaf__member *first = NULL;
+    int count = 0;
     for (int i = 0; i < team->size; i++) {
         struct sheaf__member *m = &team->members[i];
         struct sheaf__peer *found = i == team->rank ? NULL : sheaf__net_find(team->net, &m->task);
@@ -72,11 +74,18 @@ static sheaf_status missing(struct sheaf__team *team, const sheaf_error *cause, 
             sheaf__str_printf(&who, "%s" SHEAF__TASK " at %s", first ? ", " : "", m->task.job,
                               m->task.index, m->address);
             first = first ? first : m;
+            count++;
         }
         sheaf__peer_unref(found);
     }
-    sheaf__error(err, SHEAF_ERR_UNAVAILABLE, "the team is not complete: %s did not come (%s)",
-                 sheaf__str_text(&who), cause->message);
+    /* Why a single one could not be reached, or was lost, is more than that it is not there. */
+    const bool alone = count == 1 && first - team->members < team->rank;
+    if (cause->status == SHEAF_ERR_TEAM_LOST || (cause->status == SHEAF_ERR_UNAVAILABLE && alone))
+        sheaf__error(err, SHEAF_ERR_UNAVAILABLE, "%s", cause->message);
+    else
+        sheaf__error(
+            err, SHEAF_ERR_UNAVAILABLE, "%s did not %s within %.3g s", sheaf__str_text(&who),
+            cause->status == SHEAF_ERR_DEADLINE ? "join" : "connect", (double)allowed / SHEAF__S);
     if (first)
         sheaf__error_set_peer(err, first->task.job, first->task.index);
     sheaf__str_free(&who);
@@ -87,6 +96,7 @@ static sheaf_status missing(struct sheaf__team *team, const sheaf_error *cause, 
 static sheaf_status connect_all(struct sheaf__team *team, const struct sheaf__wait *wait,
                                 sheaf_error *err)
 {
+    const int64_t allowed = sheaf__clock_left(wait->deadline);
     sheaf_error cause = {0};
     for (int i = 0; i < team->size; i++) {
         struct sheaf__member *m = &team->members[i];
@@ -96,7 +106,7 @@ static sheaf_status connect_all(struct sheaf__team *team, const struct sheaf__wa
         else if (i > team->rank)
             status = sheaf__net_await(team->net, &m->task, wait, &m->peer, &cause);
         if (status == SHEAF_ERR_UNAVAILABLE)
-            return missing(team, &cause, err);
+            return missing(team, allowed, &cause, err);
         if (status < 0)
             return sheaf__error_copy(err, &cause);
     }
@@ -166,6 +176,7 @@ static sheaf_status check_joins(struct sheaf__team *team, sheaf_error *err)
 static sheaf_status join(struct sheaf__team *team, const struct sheaf__wait *wait, sheaf_error *err)
 {
     struct sheaf__coll_head head = sheaf__coll_head(team, SHEAF__COLL_JOIN);
+    const int64_t allowed = sheaf__clock_left(wait->deadline);
     sheaf_error cause;
     head.u.join.size = team->size;
     head.u.join.replicas = team->local;
@@ -186,7 +197,7 @@ static sheaf_status join(struct sheaf__team *team, const struct sheaf__wait *wai
     if (status == SHEAF_OK)
         status = check_complete(team, &cause);
     if (status == SHEAF_ERR_DEADLINE || status == SHEAF_ERR_TEAM_LOST)
-        return missing(team, &cause, err);
+        return missing(team, allowed, &cause, err);
     if (status < 0)
         return sheaf__error_copy(err, &cause);
     return check_joins(team, err);

@@ -260,8 +260,7 @@ static sheaf_status check_wait(const struct sheaf__wait *wait, sheaf_error *err)
         SHEAF__TRY(sheaf__token_check(wait->token, err));
     if (sheaf__clock_left(wait->deadline) > 0)
         return SHEAF_OK;
-    return sheaf__error(err, SHEAF_ERR_DEADLINE, "%s: not done in time",
-                        wait->what ? wait->what : "a call");
+    return sheaf__wait_over(wait, "a call", err);
 }
 
 /* Sleeps on the word of the lane: the reply wakes this thread and no other, which then receives it itself. */

@@ -5,6 +5,7 @@
 #include "net/state.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #define FIRST_PAUSE (5 * SHEAF__MS)
@@ -39,14 +40,47 @@ struct sheaf__peer *sheaf__net_find(struct sheaf__net *net, const sheaf_task *ta
     return peer;
 }
 
-/* An error that says what was being done, to whom, and what came of it. */
-static sheaf_status explain(const sheaf_task *task, const char *address, const char *doing,
-                            const sheaf_error *cause, sheaf_error *err)
+/* " within 30 s", if a wait of so many seconds is over; else nothing. */
+struct allowance {
+    char text[40];
+};
+
+static struct allowance allowance(const struct sheaf__wait *wait, int64_t ns)
 {
-    sheaf__error(err, cause->status, "%s " SHEAF__TASK "%s%s: %s", doing, task->job, task->index,
-                 address ? " at " : "", address ? address : "", cause->message);
+    struct allowance a = {""};
+    if (sheaf__clock_left(wait->deadline) == 0)
+        snprintf(a.text, sizeof(a.text), " within %.3g s", (double)ns / SHEAF__S);
+    return a;
+}
+
+/* Whom we could not connect to, and why. */
+static sheaf_status unconnected(const sheaf_task *task, const char *address,
+                                const struct allowance *within, const sheaf_error *cause,
+                                sheaf_error *err)
+{
+    const bool silent = cause->status == SHEAF_ERR_DEADLINE;
+    const sheaf_status status = silent ? SHEAF_ERR_UNAVAILABLE : cause->status;
+    sheaf__error(err, status, "cannot connect to " SHEAF__TASK " at %s%s: %s", task->job,
+                 task->index, address, within->text,
+                 silent ? "it does not answer" : cause->message);
     sheaf__error_set_peer(err, task->job, task->index);
-    return cause->status;
+    return status;
+}
+
+/* Who did not connect to us; or what has ended the wait for it. */
+static sheaf_status unmet(const sheaf_task *task, const struct allowance *within,
+                          const sheaf_error *cause, sheaf_error *err)
+{
+    const bool late = cause->status == SHEAF_ERR_DEADLINE;
+    const sheaf_status status = late ? SHEAF_ERR_UNAVAILABLE : cause->status;
+    if (late)
+        sheaf__error(err, status, SHEAF__TASK " did not connect%s", task->job, task->index,
+                     within->text);
+    else
+        sheaf__error(err, status, "waiting for " SHEAF__TASK ": %s", task->job, task->index,
+                     cause->message);
+    sheaf__error_set_peer(err, task->job, task->index);
+    return status;
 }
 
 /* One attempt: until the conn has become a peer or has failed, or the peer is there in another way.
@@ -131,6 +165,7 @@ sheaf_status sheaf__net_connect(struct sheaf__net *net, const sheaf_task *task, 
                                 sheaf_error *err)
 {
     struct sheaf__dial self = {.task = *task};
+    const int64_t allowed = sheaf__clock_left(wait->deadline);
     sheaf_error last = {0};
     sheaf_status status = SHEAF_OK;
     sheaf__mutex_lock(&net->lock);
@@ -148,23 +183,21 @@ sheaf_status sheaf__net_connect(struct sheaf__net *net, const sheaf_task *task, 
     }
     if (status == SHEAF_OK)
         return SHEAF_OK;
-    if (last.status == SHEAF_ERR_DEADLINE)
-        last.status = SHEAF_ERR_UNAVAILABLE;
-    return explain(task, address, "cannot connect to", &last, err);
+    const struct allowance within = allowance(wait, allowed);
+    return unconnected(task, address, &within, &last, err);
 }
 
 sheaf_status sheaf__net_await(struct sheaf__net *net, const sheaf_task *task,
                               const struct sheaf__wait *wait, struct sheaf__peer **peer,
                               sheaf_error *err)
 {
-    struct sheaf__wait named = *wait;
+    const int64_t allowed = sheaf__clock_left(wait->deadline);
     sheaf_error cause;
     sheaf_status status = SHEAF_OK;
-    named.what = "it has not connected";
     sheaf__mutex_lock(&net->lock);
     struct sheaf__peer *found = sheaf__peer_find_locked(net, task);
     while (!found && status == SHEAF_OK) {
-        status = sheaf__cond_wait(&net->changed, &net->lock, &named, &cause);
+        status = sheaf__cond_wait(&net->changed, &net->lock, wait, &cause);
         found = sheaf__peer_find_locked(net, task);
     }
     if (found) {
@@ -174,7 +207,6 @@ sheaf_status sheaf__net_await(struct sheaf__net *net, const sheaf_task *task,
     sheaf__mutex_unlock(&net->lock);
     if (status == SHEAF_OK)
         return SHEAF_OK;
-    if (status == SHEAF_ERR_DEADLINE)
-        cause.status = SHEAF_ERR_UNAVAILABLE;
-    return explain(task, NULL, "waiting for", &cause, err);
+    const struct allowance within = allowance(wait, allowed);
+    return unmet(task, &within, &cause, err);
 }

@@ -407,7 +407,7 @@ static sheaf_status play_late(struct player *p)
         return SHEAF_OK;
     }
     CHECK_FAILS(p, sheaf__channel_barrier(p->channel, p->local, &wait, &p->err), SHEAF_ERR_DEADLINE,
-                "step 3: not done in time; not called by /job:worker/task:2");
+                "waited too long for step 3; not called by /job:worker/task:2");
     return SHEAF_OK;
 }
 

@@ -427,7 +427,7 @@ static void test_S87_run_options(void **state)
     _Atomic int given_up = 0;
     rig_fails(sheaf_run_with(s, only_first_reduces, &given_up, NULL,
                              &(sheaf_run_options){.deadline = 0.2}, &out, &err),
-              &err, SHEAF_ERR_DEADLINE, "all_reduce: not done in time");
+              &err, SHEAF_ERR_DEADLINE, "waited too long for all_reduce");
     sheaf_strategy_free(s);
 }
 

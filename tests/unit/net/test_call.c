@@ -345,7 +345,7 @@ static void test_deadline_and_cancel(void **state)
         struct sheaf__wait wait = nets_wait(0.05), long_wait = nets_wait(20);
         wait.what = "pull of step 7";
         rig_fails(sheaf__call(peer, &r, &wait, &err), &err, SHEAF_ERR_DEADLINE,
-                  "pull of step 7: not done in time");
+                  "waited too long for pull of step 7");
         assert_int_equal(err.peer.index, 1);
         /* The service learns of it: its token is cancelled. Its late answer goes nowhere. */
         rig_ok(sheaf__net_wait(n.net[1], is_held, &s, &long_wait, &err), &err);
