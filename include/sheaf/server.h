@@ -10,7 +10,8 @@
 SHEAF_BEGIN_DECLS
 
 typedef struct sheaf_server_options {
-    double deadline; /**< seconds without any worker after which the server gives up; 0: 300 */
+    /** seconds without any worker after which the server gives up; 0: five times SHEAF_DEADLINE_S */
+    double deadline;
     uint64_t reserved[4];
 } sheaf_server_options;
 

@@ -60,8 +60,7 @@ void sheaf__conn_fail(struct sheaf__conn *conn, bool retry, const sheaf_error *e
 {
     if (!conn->dialer) {
         sheaf__count("net.refused", 1);
-        sheaf__log_limited(SHEAF_LOG_INFO, 100, "net.refused", "refused a connection from %s: %s",
-                           conn->address, error->message);
+        sheaf__refuse_tell(conn, error);
     }
     conn->error = *error;
     conn->retry = retry;

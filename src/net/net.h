@@ -51,7 +51,7 @@ struct sheaf__net_options {
     const char *run_id;                 /* NULL: SHEAF_RUN_ID */
     uint64_t incarnation;               /* 0: a random one */
     int64_t heartbeat;                  /* ns between signs of life; 0: SHEAF_HEARTBEAT_MS */
-    int64_t silence;                    /* ns after which a silent peer is lost; 0: 4 heartbeats */
+    int64_t silence; /* ns after which a silent peer is lost; 0: 3.5 heartbeats */
 };
 
 /* Makes a net that does nothing yet: register services, events and digests, then start it. Takes
@@ -98,6 +98,8 @@ sheaf_status sheaf__net_connect(struct sheaf__net *net, const sheaf_task *task, 
 sheaf_status sheaf__net_await(struct sheaf__net *net, const sheaf_task *task,
                               const struct sheaf__wait *wait, struct sheaf__peer **peer,
                               sheaf_error *err);
+/* The last task whose connection was refused, and why, as text; false: none was. */
+bool sheaf__net_refusal(struct sheaf__net *net, char *text, size_t size);
 /* The live session with `task` with a count, or NULL. */
 struct sheaf__peer *sheaf__net_find(struct sheaf__net *net, const sheaf_task *task);
 

@@ -94,6 +94,13 @@ struct sheaf__dial {
     sheaf_task task;
 };
 
+/* What was told lately of connections that were refused (refuse.c). */
+struct sheaf__refusals {
+    int64_t since; /* when the first of them was */
+    int told;
+    char last[360];
+};
+
 struct sheaf__net {
     struct sheaf__object object;
     sheaf_context *context;
@@ -121,6 +128,7 @@ struct sheaf__net {
     bool listener_off; /* out of descriptors for the moment */
     struct sheaf__list conns;
     size_t strangers;                          /* connections that have proved nothing yet */
+    struct sheaf__refusals refused[2];         /* of what is no task; of what says that it is one */
     struct sheaf__list dead_conns, dead_peers; /* freed at the end of the round */
     _Atomic int64_t next_timer;
     size_t sockets_with_data; /* peers whose messages come over a socket */
@@ -130,6 +138,7 @@ struct sheaf__net {
     struct sheaf__cond stopped; /* for the beater */
     int sleepers;
     uint64_t changes;
+    char refusal[420];        /* of the last task that was refused; "": none */
     struct sheaf__list peers; /* alive */
     struct sheaf__list dials;
     struct sheaf__list events;
@@ -170,6 +179,9 @@ void sheaf__net_rearm(struct sheaf__net *net);
 void sheaf__net_poll(struct sheaf__net *net);
 /* Drives for a short time, until ready(user) or nothing has come for as long as a waiter spins. */
 void sheaf__net_spin(struct sheaf__net *net, bool (*ready)(void *user), void *user);
+
+/* refuse.c; driver. An accepted conn has failed. */
+void sheaf__refuse_tell(struct sheaf__conn *conn, const sheaf_error *error);
 
 /* accept.c; driver */
 sheaf_status sheaf__accept_open(struct sheaf__net *net, sheaf_error *err);

@@ -6,6 +6,7 @@
 #include "ps/server.h"
 
 #include "base/clock.h"
+#include "base/config.h"
 #include "base/context.h"
 #include "base/cpu.h"
 #include "base/error.h"
@@ -15,7 +16,7 @@
 
 #include <string.h>
 
-enum { IDLE_SECONDS = 300, GOODBYE_SECONDS = 2 };
+enum { IDLE_DEADLINES = 5, GOODBYE_SECONDS = 2 };
 
 sheaf_task sheaf__ps_caller(const struct sheaf__call *call)
 {
@@ -151,6 +152,32 @@ static struct survey look(struct sheaf__ps_server *server)
     return s;
 }
 
+/* Whom it has waited for in vain; and whom it refused, who may be the same. */
+static sheaf_status nobody_came(struct sheaf__ps_server *server, double idle, sheaf_error *err)
+{
+    struct sheaf__str who = {0};
+    char refusal[160];
+    int told = 0, more = 0;
+    sheaf__mutex_lock(&server->lock);
+    for (int i = 0; i < server->worker_count; i++) {
+        const struct sheaf__ps_worker *w = &server->workers[i];
+        if (w->state == SHEAF__PS_NEVER && told < 2)
+            sheaf__str_printf(&who, "%s" SHEAF__TASK " at %.40s", told++ ? ", " : "", w->task.job,
+                              w->task.index, w->address);
+        else
+            more += w->state == SHEAF__PS_NEVER;
+    }
+    sheaf__mutex_unlock(&server->lock);
+    if (more)
+        sheaf__str_printf(&who, " and %d more", more);
+    const bool refused = sheaf__net_refusal(server->net, refusal, sizeof(refusal));
+    sheaf__error(err, SHEAF_ERR_DEADLINE, "no worker was there for %g s: waited for %s%s%s", idle,
+                 told ? sheaf__str_text(&who) : "those that were lost to come back",
+                 refused ? "; refused " : "", refused ? refusal : "");
+    sheaf__str_free(&who);
+    return SHEAF_ERR_DEADLINE;
+}
+
 /* Serves until nobody is left. `idle` is how long without any worker is too long. */
 static sheaf_status serve(struct sheaf__ps_server *server, double idle, sheaf_error *err)
 {
@@ -180,7 +207,7 @@ static sheaf_status serve(struct sheaf__ps_server *server, double idle, sheaf_er
         if (status == SHEAF_ERR_DEADLINE)
             sheaf__ps_changed(server);
         if (sheaf__clock_left(alone) == 0)
-            return sheaf__error(err, SHEAF_ERR_DEADLINE, "no worker was there for %g s", idle);
+            return nobody_came(server, idle, err);
     }
 }
 
@@ -249,7 +276,9 @@ sheaf_status sheaf_server_run(sheaf_cluster *c, const sheaf_server_options *opti
         return sheaf__no_memory(err, "a parameter server");
     sheaf_error cause = {0};
     sheaf_status status = open_server(server, c, &cause);
-    const double idle = options && options->deadline > 0 ? options->deadline : IDLE_SECONDS;
+    const double idle = options && options->deadline > 0
+                            ? options->deadline
+                            : IDLE_DEADLINES * sheaf__config_seconds(SHEAF__CONFIG_DEADLINE_S);
     if (status >= 0)
         status = serve(server, idle, &cause);
     /* sheaf_stop is how a server is asked to end: that is no failure */

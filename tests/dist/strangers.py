@@ -7,7 +7,7 @@ import socket
 import stat
 import subprocess
 
-from job import check, Cluster, run, Skip
+from job import check, Cluster, run, Skip, SLOW
 
 TRANSPORTS = ("auto", "shm", "tcp", "ucx")
 
@@ -78,6 +78,34 @@ def case_T65_strangers(t):
         check(task.ends(20) == 0, "disturbed", task.show())
     half.close()
     check(job[1].out.splitlines()[-1] == "total 400", "every step counts", job[1].show())
+
+
+def case_wrong_secret(t):
+    """Both sides say so; the ps does not wait for ever, and says for whom it did."""
+    right, wrong = secret(t, "right", "a long and good secret"), secret(t, "wrong", "another long secret")
+    cluster = t.cluster(worker=1, ps=1)
+    ps = cluster.start("ps", 0, t.helper("steps"), SHEAF_SECRET_FILE=right, SHEAF_DEADLINE_S=str(0.5 * SLOW))
+    worker = cluster.start("worker", 0, t.helper("steps"), SHEAF_SECRET_FILE=wrong)
+    worker.fails(cluster.named("ps:0"), "the secrets differ", limit=5)
+    ps.says(r"^sheaf: warning: refused a connection from 127\.0\.0\.1:\d+, which says that it is /job:worker/task:0: "
+            "it could not prove that it knows this cluster's secret$", stream=1)
+    ps.fails(f"no worker was there for {2.5 * SLOW:g} s: waited for {cluster.named('worker:0')}; refused 127.0.0.1:",
+             limit=5, lines=2)
+
+
+def case_scanner(t):
+    """Many that speak otherwise do not fill the log."""
+    cluster = t.cluster(worker=1, ps=1)
+    ps = cluster.start("ps", 0, t.helper("steps"))
+    worker = cluster.start("worker", 0, t.helper("steps"), "--pause", "4", "--steps", "20")
+    worker.says("^paused$")
+    for i in range(200):
+        shout(cluster.addresses["ps"][0], b"GET /%d HTTP/1.0\r\n\r\n" % i)
+    for task in (worker, ps):
+        check(task.ends(20) == 0, "disturbed", task.show())
+    lines = ps.err.splitlines()
+    check(1 <= len(lines) <= 5, f"{len(lines)} lines", ps.show())
+    check("refused a connection from 127.0.0.1:" in lines[0], "the address", ps.show())
 
 
 def address_of(text):
