@@ -264,8 +264,11 @@ static void ask_to_end(const struct watch *w, struct sheaf__launched *t)
 {
     struct sheaf__launch *l = w->launch;
     if (!w->interrupts) {
-        sheaf__launch_say("%s has nothing left to do and did not end by itself; ending it",
-                          t->name);
+        sheaf__launch_say(
+            t->role == SHEAF__ROLE_PS
+                ? "%s has no worker left to serve and did not end by itself; ending it"
+                : "%s has nothing left to do and did not end by itself; ending it",
+            t->name);
     } else if (!l->code) {
         l->code = SHEAF__EXIT_SIGNAL + w->last_interrupt;
     }

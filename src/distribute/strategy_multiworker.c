@@ -155,6 +155,12 @@ static sheaf_status multiworker_start(sheaf_strategy *s, const sheaf_strategy_op
     s->workers = s->pipelines = alone ? 1 : sheaf_cluster_workers(c);
     s->worker_id = s->pipeline = alone ? 0 : sheaf_cluster_worker_id(c);
     s->is_chief = alone || sheaf_cluster_is_chief(c);
+    if (s->is_chief && sheaf_cluster_tasks(c, "ps") > 0)
+        sheaf__log(
+            SHEAF_LOG_WARN,
+            "MultiWorkerMirroredStrategy uses no parameter servers: %d ps of the cluster will "
+            "have no worker to serve",
+            sheaf_cluster_tasks(c, "ps"));
     if (alone) {
         struct sheaf__team_options one = {.size = 1};
         return s->local > 1 ? sheaf__sync_open(s, &one, err) : SHEAF_OK;

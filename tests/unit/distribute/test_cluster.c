@@ -107,12 +107,15 @@ static sheaf_status look_around(struct rig_task *task)
 static void test_S70_workers(void **state)
 {
     (void)state;
-    /* S20: a ps of the cluster, which nobody starts, is of no account */
+    /* S20: a ps of the cluster, which nobody starts, is of no account; the chief says so */
+    static const char said[] = "MultiWorkerMirroredStrategy uses no parameter servers: 1 ps of the "
+                               "cluster will have no worker to serve\n";
     static const struct jobs jobs[] = {{.worker = 2}, {.worker = 2, .ps = 1, .ps_absent = true}};
     for (int i = 0; i < 2; i++) {
         float shared[2] = {0};
         run_cluster(jobs[i], look_around, shared, 60);
         assert_true(shared[0] == 7 && shared[1] == 7);
+        assert_string_equal(rig_log_take(), jobs[i].ps ? said : "");
     }
 }
 
