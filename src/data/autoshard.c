@@ -135,7 +135,7 @@ static sheaf_dataset *shard_names(sheaf_dataset *names, const struct sheaf__auto
 static sheaf_dataset *unshardable(const sheaf_dataset *d, sheaf_error *err)
 {
     char name[64];
-    sheaf__error(err, SHEAF_ERR_NOT_FOUND, "no file source: %s is none",
+    sheaf__error(err, SHEAF_ERR_NOT_FOUND, "%s cannot be divided by files",
                  sheaf__dataset_name(d, name));
     return NULL;
 }
@@ -202,7 +202,10 @@ static sheaf_dataset *apply(sheaf_dataset *d, struct sheaf__autoshard *a, sheaf_
     case SHEAF_AUTOSHARD_FILE:
         if (a->workers == 1)
             return sheaf_dataset_ref(d); /* R2.6 */
-        return shard_files(d, a, err);
+        out = shard_files(d, a, err);
+        if (!out)
+            sheaf__error_prefix(err, "autoshard policy FILE");
+        return out;
     case SHEAF_AUTOSHARD_AUTO:
         break;
     }

@@ -88,14 +88,14 @@ static const char *policy_name(sheaf_autoshard policy)
     return "?";
 }
 
-/* Says once what a fallback or a shuffle means for the cluster. */
+/* Says what a fallback or a shuffle means for the cluster; the first worker speaks for all. */
 static void warn(const sheaf_dataset *d, const struct sheaf__split *split, bool fallback,
                  const struct sheaf__split_dataset *out)
 {
     char name[64];
     if (fallback)
-        sheaf__log(split->workers > 1 ? SHEAF_LOG_WARN : SHEAF_LOG_INFO,
-                   "the dataset is sharded by DATA, every worker makes all elements: %s", out->why);
+        sheaf__log(split->workers > 1 && split->worker == 0 ? SHEAF_LOG_WARN : SHEAF_LOG_INFO,
+                   "%s: every worker makes all elements and keeps its share of them", out->why);
     const sheaf_dataset *shuffle = unseeded_shuffle(d);
     if (shuffle && !split->agreed && split->workers > 1 && out->policy == SHEAF_AUTOSHARD_DATA)
         sheaf__log(SHEAF_LOG_WARN,
@@ -128,7 +128,7 @@ static sheaf_status rewrite_with(const sheaf_dataset *d, const struct sheaf__spl
     out->policy = a.policy;
     if (!a.keep_balanced && a.policy == SHEAF_AUTOSHARD_DATA && n > 1)
         out->rebatch = SHEAF_REBATCH_LEGACY;
-    snprintf(out->why, sizeof(out->why), "%s: %s", policy_name(a.policy), a.why);
+    snprintf(out->why, sizeof(out->why), "autoshard policy %s: %s", policy_name(a.policy), a.why);
     return made->error.status < 0 ? sheaf__error_copy(err, &made->error) : SHEAF_OK;
 }
 

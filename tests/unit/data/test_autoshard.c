@@ -306,13 +306,14 @@ static void test_order_of_stages(void **state)
     assert_int_equal(out.policy, SHEAF_AUTOSHARD_DATA);
     assert_int_equal(out.rebatch, SHEAF_REBATCH_LEGACY);
     assert_int_equal(out.batch_size, 4);
-    assert_string_equal(out.why, "DATA: no file source: stage 1 (range) is none");
+    assert_string_equal(out.why,
+                        "autoshard policy DATA: stage 1 (range) cannot be divided by files");
     sheaf__split_free(&out);
     const sheaf_dataset_options off = {.autoshard = SHEAF_AUTOSHARD_OFF};
     out = make(sheaf_dataset_with_options(sheaf_dataset_ref(d), &off), 2, 1, 3);
     assert_pipeline(out.dataset, "range(0, 12, 1)\nbatch(4)\nwith_options\n"
                                  "rebatch(1, 0, 0, 1, 1, 1)\nprefetch(3)\n");
-    assert_string_equal(out.why, "OFF: as asked for");
+    assert_string_equal(out.why, "autoshard policy OFF: as asked for");
     sheaf__split_free(&out);
     /* One replica: nothing is done. */
     out = make(d, 1, 0, 1);
@@ -353,7 +354,7 @@ static void test_csv_is_no_reader(void **state)
     const sheaf_csv_options options = {.columns = &column, .column_count = 1};
     struct sheaf__split_dataset out =
         make(sheaf_dataset_batch(sheaf_csv(path, &options), 2, NULL), 2, 1, 1);
-    assert_string_equal(out.why, "DATA: no file source: stage 1 (csv) is none");
+    assert_string_equal(out.why, "autoshard policy DATA: stage 1 (csv) cannot be divided by files");
     sheaf__split_free(&out);
     sheaf_dataset *d = sheaf_dataset_flat_map(sheaf_list_files(path, NULL), sheaf_open_csv,
                                               (void *)(uintptr_t)&options);
@@ -374,7 +375,7 @@ static void test_shuffle_moves_behind_the_shard(void **state)
     assert_pipeline(out.dataset, "list_files(8, 7a5cb978)\nrepeat(2)\nshard(2, 1)\nshuffle(8)\n"
                                  "interleave(cycle 2, block 1) of tfrecord\nbatch(4)\n"
                                  "rebatch(2, 2)\nprefetch(1)\n");
-    assert_string_equal(out.why, "FILE: the source reads files");
+    assert_string_equal(out.why, "autoshard policy FILE: the source reads files");
     sheaf__split_free(&out);
 }
 
@@ -508,8 +509,13 @@ static void test_fallback_is_logged(void **state)
     (void)state;
     sheaf_dataset *d = sheaf_dataset_batch(sheaf_dataset_range(0, 12, 1), 4, NULL);
     struct sheaf__split_dataset out = make(sheaf_dataset_ref(d), 2, 0, 1);
-    assert_non_null(strstr(rig_log_take(), "sharded by DATA, every worker makes all elements: "
-                                           "DATA: no file source: stage 1 (range) is none"));
+    assert_string_equal(rig_log_take(), "autoshard policy DATA: stage 1 (range) cannot be divided "
+                                        "by files: every worker makes all elements and keeps its "
+                                        "share of them\n");
+    sheaf__split_free(&out);
+    /* one worker speaks for all */
+    out = make(sheaf_dataset_ref(d), 2, 1, 1);
+    assert_string_equal(rig_log_take(), "");
     sheaf__split_free(&out);
     out = make(sheaf_dataset_ref(d), 1, 0, 2);
     assert_string_equal(rig_log_take(), "");
@@ -531,7 +537,7 @@ static void test_refused(void **state)
     sheaf_dataset *d = sheaf_dataset_batch(sheaf_dataset_range(0, 12, 1), 4, NULL);
     d = sheaf_dataset_with_options(d, &file);
     rig_fails(sheaf__split_make(d, &two, &out, &err), &err, SHEAF_ERR_NOT_FOUND,
-              "no file source: stage 1 (range)");
+              "autoshard policy FILE: stage 1 (range) cannot be divided by files");
     sheaf_dataset_free(d);
     d = sheaf_dataset_range(0, 12, 1);
     rig_fails(sheaf__split_make(d, &two, &out, &err), &err, SHEAF_ERR_INVALID_ARGUMENT,
