@@ -89,7 +89,8 @@ SHEAF_CHECKED sheaf_status sheaf_checkpoint_write(sheaf_checkpoint *c, const cha
 /** Reads every object of the checkpoint back. SHEAF_ERR_NOT_FOUND: an object or a file is missing (names it);
  *  SHEAF_ERR_INVALID_ARGUMENT: another dtype or shape (names tensor, found, expected); SHEAF_ERR_DATA_LOSS, or
  *  SHEAF_ERR_OUT_OF_RANGE where a data file is too short: names file, tensor and offset. Nothing is changed unless
- *  everything was read. Objects of the file that this program does not have are left alone. */
+ *  everything was read. Objects of the file that this program does not have are left alone; where an optimizer's are, a
+ *  warning names them, and slots of another kind in their places are SHEAF_ERR_INVALID_ARGUMENT. */
 SHEAF_CHECKED sheaf_status sheaf_checkpoint_restore(sheaf_checkpoint *c, const char *path,
                                                     sheaf_error *err);
 /** The newest checkpoint of a directory that has its index, text of the frame; NULL if there is none. Its state file says

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "base/trace.h"
 #include "ckpt/shard.h"
 #include "format/bundle.h"
@@ -114,6 +115,63 @@ static void warn_of_rest(const struct restoring *r, int32_t node)
     }
 }
 
+/* The variable's own name, if it is a plain one: "momentum". A path has the program's names in it. */
+static const char *plain_name(const struct sheaf__graph_node *node)
+{
+    const char *name = node->attribute_count ? node->attributes[0].full_name : NULL;
+    return name && *name && !strchr(name, '/') ? name : NULL;
+}
+
+/* Children that are found by their numbers alone may be other things of the same shape. */
+static sheaf_status check_names(const struct restoring *r, int32_t node, const char *whole,
+                                sheaf_error *err)
+{
+    const struct sheaf__graph_node *ours = &r->objects.graph.nodes[node];
+    for (size_t i = 0; i < ours->child_count; i++) {
+        const int32_t child = ours->children[i].node;
+        if (r->bound[child] < 0)
+            continue;
+        const char *mine = plain_name(&r->objects.graph.nodes[child]);
+        const char *found = plain_name(&r->graph.nodes[r->bound[child]]);
+        const struct sheaf__place place = {r->path, SHEAF__UNKNOWN, SHEAF__UNKNOWN};
+        if (mine && found && strcmp(mine, found) != 0)
+            return sheaf__error_at(err, SHEAF_ERR_INVALID_ARGUMENT, &place,
+                                   "saved with another %s: '%s' is its '%s', "
+                                   "expected '%s'",
+                                   whole, r->objects.nodes[child].path, found, mine);
+    }
+    return SHEAF_OK;
+}
+
+/* Says what the file has more of than ours, with some of the names. */
+static void warn_of_others(const struct restoring *r, int32_t node, const char *whole)
+{
+    const struct sheaf__graph_node *ours = &r->objects.graph.nodes[node];
+    const struct sheaf__graph_node *theirs = &r->graph.nodes[r->bound[node]];
+    struct sheaf__str names = {0};
+    const char *last = "";
+    int count = 0, named = 0;
+    if (r->objects.group && !r->objects.group->cls->writes(r->objects.group))
+        return; /* one task speaks for all */
+    for (size_t i = 0; i < theirs->child_count; i++) {
+        const struct sheaf__graph_node *child = &r->graph.nodes[theirs->children[i].node];
+        if (!child->has_values || sheaf__graph_child(ours, theirs->children[i].name, i) >= 0)
+            continue;
+        const char *plain = plain_name(child), *name = plain ? plain : theirs->children[i].name;
+        count++;
+        if (named == 3 || strcmp(name, last) == 0 || (named == 2 && strstr(names.text, name)))
+            continue;
+        sheaf__str_printf(&names, "%s'%s'", named++ ? ", " : "", name);
+        last = name;
+    }
+    if (count)
+        sheaf__log(SHEAF_LOG_WARN,
+                   "checkpoint %s was saved with another %s: %d values of '%s' are left out (%s%s)",
+                   r->path, whole, count, r->objects.nodes[node].path, sheaf__str_text(&names),
+                   named == 3 ? ", …" : "");
+    sheaf__str_free(&names);
+}
+
 static sheaf_status bind_all(struct restoring *r, sheaf_error *err)
 {
     size_t count = r->objects.node_count;
@@ -133,8 +191,15 @@ static sheaf_status bind_all(struct restoring *r, sheaf_error *err)
     for (size_t i = 0; i < count; i++)
         bind_slots(r, (int32_t)i);
     for (size_t i = 1; i < count; i++) {
-        if (r->bound[i] >= 0)
-            warn_of_rest(r, (int32_t)i);
+        const sheaf_trackable *t = r->objects.nodes[i].trackable;
+        const char *whole = t ? t->cls->whole : NULL;
+        if (r->bound[i] < 0)
+            continue;
+        warn_of_rest(r, (int32_t)i);
+        if (whole)
+            SHEAF__TRY(check_names(r, (int32_t)i, whole, err));
+        if (whole)
+            warn_of_others(r, (int32_t)i, whole);
     }
     return SHEAF_OK;
 }

@@ -98,7 +98,7 @@ static bool list_child(sheaf_trackable *t, size_t i, const char **name, sheaf_tr
     return true;
 }
 
-static const struct sheaf__trackable_class list_class = {.child = list_child};
+static const struct sheaf__trackable_class list_class = {.whole = "optimizer", .child = list_child};
 
 static bool optimizer_child(sheaf_trackable *t, size_t i, const char **name,
                             sheaf_trackable **child)

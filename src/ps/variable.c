@@ -127,6 +127,7 @@ static bool slot_saveable(sheaf_trackable *t, size_t i, struct sheaf__saveable *
     if (i > 0)
         return false;
     fill_saveable(s->owner, s->slot, out);
+    out->full_name = s->name;
     return true;
 }
 

@@ -33,6 +33,9 @@ struct sheaf__slot_ref {
 };
 
 struct sheaf__trackable_class {
+    /** What all the children make up, "optimizer", if a file that has others than these is of
+     * another one: a restore says so. NULL: children are independent. */
+    const char *whole;
     /** Child `i` and the name of the edge to it; false past the last. May be NULL. */
     bool (*child)(sheaf_trackable *t, size_t i, const char **name, sheaf_trackable **child);
     /** Tensor `i`; slices of one tensor share their attribute. False past the last. May be NULL. */
