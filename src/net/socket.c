@@ -58,13 +58,22 @@ bool sheaf__socket_is_loopback(const char *address)
            strcmp(e.host, "::1") == 0;
 }
 
+/* As getaddrinfo. "localhost" is this host also where no file says so (RFC 6761, 6.3). */
+static int ask(const struct endpoint *e, int flags, struct addrinfo **list)
+{
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = flags | AI_NUMERICSERV};
+    int code = getaddrinfo(e->host, e->port, &hints, list);
+    if (code != 0 && strcasecmp(e->host, "localhost") == 0)
+        code = getaddrinfo("127.0.0.1", e->port, &hints, list);
+    return code;
+}
+
 static sheaf_status look_up(const char *address, int flags, struct addrinfo **list,
                             sheaf_error *err)
 {
     struct endpoint e;
     SHEAF__TRY(split(address, &e, err));
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = flags | AI_NUMERICSERV};
-    int code = getaddrinfo(e.host, e.port, &hints, list);
+    int code = ask(&e, flags, list);
     if (code != 0)
         return sheaf__error(err, SHEAF_ERR_UNAVAILABLE, "address \"%s\": %s", address,
                             gai_strerror(code));
@@ -85,10 +94,9 @@ int sheaf__socket_resolve(const char *address, char (*texts)[SHEAF__ADDRESS_TEXT
 {
     struct endpoint e;
     struct addrinfo *list = NULL;
-    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
     if (split(address, &e, NULL) < 0)
         return 0;
-    int code = getaddrinfo(e.host, e.port, &hints, &list), count = 0;
+    int code = ask(&e, 0, &list), count = 0;
     if (code != 0)
         return code == EAI_AGAIN ? -1 : 0;
     for (const struct addrinfo *a = list; a && count < most; a = a->ai_next) {

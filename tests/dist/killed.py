@@ -274,6 +274,7 @@ def case_launcher_of_the_stopped(t):
         check(f"sheaf run: {job}:{index} did not end within 1 s: killed; it had been stopped by signal 19" in task.err,
               "its name", task.show())
         nobody_left(task)
+        shutil.rmtree(t.out)  # what the killed task was saving is for the next start to sweep
 
 
 def case_ps_before_anybody_met_it(t):
