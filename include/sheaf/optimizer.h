@@ -79,7 +79,9 @@ SHEAF_CHECKED sheaf_status sheaf_optimizer_build(sheaf_optimizer *o,
 /** Takes the gradient of `loss` with respect to every trainable variable the tape saw and applies it: reduced over
  *  replicas and workers under a synchronous strategy (SUM), pushed to the parameter servers under "ps". A variable that some
  *  replicas used counts as zeros on the others, a table that they looked up in as no rows (R4.53); one that is looked up in
- *  here and read whole there is SHEAF_ERR_INVALID_ARGUMENT. Nothing is applied before the last gradient is reduced. In a replica step of the strategy the variables were made in; or without strategy,
+ *  here and read whole there is SHEAF_ERR_INVALID_ARGUMENT. So is a loss that depends on none of the variables, Keras's "No
+ *  gradients provided for any variable"; where it does not depend on some, one warning names them. Nothing is applied before
+ *  the last gradient is reduced. In a replica step of the strategy the variables were made in; or without strategy,
  *  variables of none. The frame has the error, too. */
 SHEAF_API sheaf_status sheaf_optimizer_minimize(sheaf_optimizer *o, sheaf_tape *tape,
                                                 sheaf_tensor *loss);

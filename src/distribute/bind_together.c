@@ -158,6 +158,11 @@ static sheaf_status bind_at_meeting(void *const *contributions, int count, void 
     SHEAF__TRY(merge(contributions, count, &list, err));
     if (s->workers > 1)
         SHEAF__TRY(merge_workers(s, &list, err));
+    if (list.count == 0)
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                            "optimizer %s has no gradients: no trainable variable was read on the "
+                            "tape",
+                            first->optimizer->name);
     return sheaf__bind(first->optimizer, list.items, list.count, err);
 }
 

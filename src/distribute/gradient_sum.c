@@ -335,7 +335,8 @@ static sheaf_status give_sums(const struct sheaf__gradient_sum *u, struct sheaf_
         /* read by some replica, but nobody's loss depends on it */
         sheaf_tensor *sum = u->sums[i] ? u->sums[i] : sheaf_zeros(v->dtype, v->shape);
         SHEAF__TRY(sheaf_tensor_status(sum, err));
-        sums->all[sums->count++] = (struct sheaf__gradient){.variable = v, .value = sum};
+        sums->all[sums->count++] =
+            (struct sheaf__gradient){.variable = v, .value = sum, .unused = !u->sums[i]};
     }
     return SHEAF_OK;
 }

@@ -3,7 +3,9 @@
 /* Gradients to updates: taken from the tape, summed over replicas, clipped, applied (design 5). */
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "base/trace.h"
 #include "distribute/bind.h"
 #include "distribute/direct.h"
@@ -22,11 +24,63 @@
 static sheaf_status fill_unused(struct sheaf__gradient *all, size_t count, sheaf_error *err)
 {
     for (size_t i = 0; i < count; i++) {
-        if (all[i].value || all[i].take)
+        all[i].unused = !all[i].value && !all[i].take;
+        if (!all[i].unused)
             continue;
         all[i].value = sheaf_zeros(all[i].variable->dtype, all[i].variable->shape);
         SHEAF__TRY(sheaf_tensor_status(all[i].value, err));
     }
+    return SHEAF_OK;
+}
+
+/* Variables without gradients, as Keras tells of them: some are a warning, all are an error. */
+
+static bool is_used(const struct sheaf__gradients *g, const sheaf_variable *v)
+{
+    for (size_t i = 0; i < g->count; i++)
+        if (g->all[i].variable == v)
+            return !g->all[i].unused;
+    return false;
+}
+
+/* "'w', 'b', …": those of the optimizer's that are not used. */
+static const char *unused_names(const sheaf_optimizer *o, const struct sheaf__gradients *g)
+{
+    enum { NAMED = 4 };
+    struct sheaf__str names = {0};
+    int count = 0;
+    for (size_t i = 0; i < sheaf__bound_count(o) && count <= NAMED; i++) {
+        const sheaf_variable *v = sheaf__bound_variable(o, i);
+        if (is_used(g, v))
+            continue;
+        if (count++ < NAMED)
+            sheaf__str_printf(&names, "%s'%.40s'", count > 1 ? ", " : "", v->name);
+        else
+            sheaf__str_add(&names, ", …");
+    }
+    const char *text = sheaf__frame_text(sheaf__str_text(&names), names.size);
+    sheaf__str_free(&names);
+    return text ? text : "";
+}
+
+static sheaf_status check_used(sheaf_replica *r, sheaf_optimizer *o,
+                               const struct sheaf__gradients *g, sheaf_error *err)
+{
+    const sheaf_strategy *s = sheaf_replica_strategy(r);
+    size_t used = 0;
+    for (size_t i = 0; i < g->count; i++)
+        used += !g->all[i].unused;
+    if (used == 0)
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                            "optimizer %s has no gradients: the loss depends on none of its "
+                            "variables (%s)",
+                            o->name, unused_names(o, g));
+    if (used == sheaf__bound_count(o) || (s->workers > 1 && !s->remote && !s->is_chief) ||
+        atomic_load_explicit(&o->told_unused, memory_order_relaxed) ||
+        atomic_exchange(&o->told_unused, true))
+        return SHEAF_OK;
+    sheaf__log(SHEAF_LOG_WARN, "optimizer %s: the loss does not depend on %s: no gradients",
+               o->name, unused_names(o, g));
     return SHEAF_OK;
 }
 
@@ -121,6 +175,7 @@ struct update {
     sheaf_replica *replica;
     sheaf_optimizer *optimizer;
     int64_t step; /* its number, read before any replica can have finished it */
+    bool given;   /* the gradients are the program's */
     struct sheaf__gradient_sum sum;
 };
 
@@ -146,6 +201,8 @@ static sheaf_status finish_update(struct update *u, struct sheaf__gradients g, s
         SHEAF__TRY(sheaf__gradient_sum_finish(&u->sum, &g, err));
     else
         SHEAF__TRY(fill_unused(g.all, g.count, err));
+    if (!u->given)
+        SHEAF__TRY(check_used(u->replica, u->optimizer, &g, err));
     SHEAF__TRY(clip(u->optimizer, g.all, g.count, err));
     return s->remote ? s->cls->update(u->replica, u->optimizer, g.all, g.count, err)
                      : sheaf__update_local(u->replica, u->optimizer, u->step, g.all, g.count, err);
@@ -262,6 +319,7 @@ sheaf_status sheaf_optimizer_apply(sheaf_optimizer *o, sheaf_variable *const *va
     {
         struct update u = begin_update(r, o);
         struct sheaf__gradients g;
+        u.given = true;
         status = list_given(&g, variables, gradients, count, err);
         if (status >= 0)
             status = apply_given(&u, g, err);

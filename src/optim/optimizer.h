@@ -33,6 +33,7 @@ struct sheaf_optimizer {
     void *bound;
     void (*release)(void *bound);
     sheaf_trackable trackable; /* its class is set by distribute/ */
+    _Atomic bool told_unused;  /* that variables got no gradient */
 
     struct sheaf__mutex lock; /* running products up to step `product_step` (rule.h) */
     int64_t product_step;

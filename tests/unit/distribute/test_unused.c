@@ -172,6 +172,17 @@ static sheaf_status play(sheaf_strategy *s, uint64_t seed, sheaf_error *err)
     return status;
 }
 
+/* Some of the optimizers had variables that nobody's loss depended on; nothing else was logged. */
+static void take_warnings(void)
+{
+    static const char begin[] = "optimizer SGD: the loss does not depend on '";
+    const char *line = rig_log_take();
+    assert_true(*line);
+    for (; *line; line += strcspn(line, "\n") + 1)
+        if (strncmp(line, begin, sizeof(begin) - 1) != 0)
+            fail_msg("logged: %s", line);
+}
+
 /* R4.53, design 5: on replicas of one process */
 static void test_uses_on_replicas(void **state)
 {
@@ -188,6 +199,7 @@ static void test_uses_on_replicas(void **state)
             rig_ok(play(s, seed, &err), &err);
         sheaf_strategy_free(s);
     }
+    take_warnings();
 }
 
 struct cluster {
@@ -222,6 +234,7 @@ static void test_uses_on_workers(void **state)
     };
     for (size_t i = 0; i < sizeof(clusters) / sizeof(*clusters); i++)
         run_cluster(clusters[i].jobs, play_on_worker, &clusters[i], 60);
+    take_warnings();
 }
 
 /* And on the replicas of a worker of parameter servers, in another process or in this one */
@@ -236,6 +249,77 @@ static void test_uses_with_servers(void **state)
     for (uint64_t seed = 0; seed < 12; seed++)
         rig_ok(play(s, seed, &err), &err);
     sheaf_strategy_free(s);
+    take_warnings();
+}
+
+/* ---- no gradients ---- */
+
+struct unconnected {
+    sheaf_variable *v[3];
+    sheaf_optimizer *optimizer;
+    bool reads;   /* v[0] and v[1], of no account to the loss */
+    bool depends; /* on v[2] */
+};
+
+static sheaf_status minimize_unconnected(sheaf_replica *r, const sheaf_element *in,
+                                         sheaf_element *out, void *user)
+{
+    const struct unconnected *u = user;
+    sheaf_tape *tape = sheaf_tape_start();
+    (void)r;
+    (void)in;
+    (void)out;
+    for (int i = 0; i < 2 && u->reads; i++)
+        sheaf_square(sheaf_value(u->v[i]));
+    return sheaf_optimizer_minimize(
+        u->optimizer, tape, u->depends ? sheaf_square(sheaf_value(u->v[2])) : sheaf_float(1));
+}
+
+/* As Keras's "No gradients provided for any variable", and its warning where it is some: once. */
+static void check_unconnected(sheaf_strategy *s)
+{
+    static const char *const NAMES[] = {"a", "b", "c"};
+    struct unconnected u = {.optimizer = sheaf_adam(NULL)};
+    sheaf_error err = {0};
+    SHEAF_SCOPE(s)
+    {
+        for (int i = 0; i < 3; i++)
+            u.v[i] = sheaf_variable_new(NAMES[i], sheaf_float(1), NULL);
+    }
+    rig_fails(sheaf_run(s, minimize_unconnected, &u, NULL, NULL, &err), &err,
+              SHEAF_ERR_INVALID_ARGUMENT,
+              "optimizer Adam has no gradients: no trainable variable was read on the tape");
+    rig_ok(sheaf_optimizer_build(u.optimizer, u.v, 3, &err), &err);
+    for (int i = 0; i < 2; i++) {
+        u.reads = i > 0;
+        err = (sheaf_error){0};
+        rig_fails(sheaf_run(s, minimize_unconnected, &u, NULL, NULL, &err), &err,
+                  SHEAF_ERR_INVALID_ARGUMENT,
+                  "optimizer Adam has no gradients: the loss depends on none of its variables "
+                  "('a', 'b', 'c')");
+    }
+    assert_int_equal(sheaf_optimizer_iterations(u.optimizer), 0);
+    assert_string_equal(rig_log_take(), "");
+    u.depends = true;
+    err = (sheaf_error){0};
+    for (int i = 0; i < 2; i++)
+        rig_ok(sheaf_run(s, minimize_unconnected, &u, NULL, NULL, &err), &err);
+    assert_string_equal(rig_log_take(),
+                        "optimizer Adam: the loss does not depend on 'a', 'b': no gradients\n");
+    assert_floats(sheaf_value(u.v[0]), 1);
+    assert_true(sheaf_tensor_number(sheaf_value(u.v[2]), 0) < 1);
+    sheaf_optimizer_free(u.optimizer);
+    for (int i = 0; i < 3; i++)
+        sheaf_variable_free(u.v[i]);
+    sheaf_strategy_free(s);
+}
+
+static void test_no_gradients(void **state)
+{
+    (void)state;
+    check_unconnected(mirrored(2));
+    check_unconnected(strategy("ps"));
+    check_unconnected(strategy("one"));
 }
 
 /* ---- given gradients ---- */
@@ -439,9 +523,13 @@ static void test_T43_rows_of_two_replicas(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        rig_test(test_uses_on_replicas),         rig_test(test_uses_on_workers),
-        rig_test(test_uses_with_servers),        rig_test(test_given_gradients),
-        rig_test(test_two_ways_of_use),          rig_test(test_two_ways_of_use_on_workers),
+        rig_test(test_uses_on_replicas),
+        rig_test(test_uses_on_workers),
+        rig_test(test_uses_with_servers),
+        rig_test(test_no_gradients),
+        rig_test(test_given_gradients),
+        rig_test(test_two_ways_of_use),
+        rig_test(test_two_ways_of_use_on_workers),
         rig_test(test_T43_rows_of_two_replicas),
     };
     return rig_run(tests);
