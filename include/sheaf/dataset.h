@@ -10,6 +10,7 @@
  *  naming the stage, where an iterator is asked for an element. Datasets are immutable and shared by threads;
  *  iterators are used by one thread at a time. */
 
+#include <sheaf/account.h>
 #include <sheaf/element.h>
 #include <sheaf/example.h>
 #include <sheaf/features.h>
@@ -260,7 +261,12 @@ typedef struct sheaf_dataset_options {
     sheaf_autoshard autoshard;
     sheaf_rebatch rebatch;
     bool unordered; /**< `deterministic` false */
-    uint64_t reserved[4];
+    /** Corrupt records of files that are skipped, with a warning, where the first one would be an error: so many of each file,
+     *  and so many of all files in one pass over the data; of several workers, that each of them meets. 0: not limited in
+     *  this way, but if both are 0, none is skipped. SHEAF_INFINITE: any number. What is behind a length that is wrong
+     *  cannot be found: the rest of the file is lost, and counts as one record. See sheaf_iterator_account(). */
+    int64_t skip_corrupt_per_file, skip_corrupt;
+    uint64_t reserved[2];
 } sheaf_dataset_options;
 SHEAF_API sheaf_dataset *sheaf_dataset_with_options(sheaf_dataset *d,
                                                     const sheaf_dataset_options *options);
@@ -299,6 +305,10 @@ SHEAF_CHECKED sheaf_status sheaf_iterator_save(sheaf_iterator *it, sheaf_bytes *
  *  are passed over at the next sheaf_iterator_next(), unread and without calling functions where that can be.
  *  SHEAF_ERR_FAILED_PRECONDITION: another pipeline; shows the first difference. SHEAF_ERR_DATA_LOSS: damaged. */
 SHEAF_CHECKED sheaf_status sheaf_iterator_restore(sheaf_iterator *it, sheaf_bytes position,
+                                                  sheaf_error *err);
+/** What became of the data so far, what was read ahead included; after a restore, of those before it, too. Lives as long
+ *  as the frame. */
+SHEAF_CHECKED sheaf_status sheaf_iterator_account(sheaf_iterator *it, sheaf_account *account,
                                                   sheaf_error *err);
 /** The position as a part of checkpoints; borrowed, lives as long as the iterator. */
 SHEAF_API sheaf_trackable *sheaf_iterator_trackable(sheaf_iterator *it);

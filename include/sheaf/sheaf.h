@@ -5,6 +5,7 @@
 /** @file
  *  All of sheaf. Each header is one concept and can be included alone. */
 
+#include <sheaf/account.h>
 #include <sheaf/bundle.h>
 #include <sheaf/checkpoint.h>
 #include <sheaf/cluster.h>

@@ -50,8 +50,12 @@ static sheaf_status one_batch(struct sheaf__batch_iter *it, sheaf__stack_fn stac
     sheaf_status status = collect(it, (size_t)p->size, err);
     if (status < 0)
         return status;
-    if (it->rows.count == 0 || (status == SHEAF_END && p->drop_remainder))
+    if (it->rows.count == 0)
         return SHEAF_END;
+    if (status == SHEAF_END && p->drop_remainder) {
+        sheaf__account_drop(it->base.flow->account, it->rows.count);
+        return SHEAF_END;
+    }
     sheaf_element *e = NULL;
     SHEAF__TRY(stack(it, &e, err));
     status = sheaf__rows_put_boxed(rows, e, err);
@@ -82,6 +86,8 @@ sheaf_status sheaf__batch_pass(struct sheaf__iter *base, uint64_t count,
     sheaf_status status = sheaf__iter_pass(base->inputs[0], rows, &in, err);
     const uint64_t whole = in.count / size, rest = in.count % size;
     const bool last = status == SHEAF_END && rest > 0 && !p->drop_remainder;
+    if (status == SHEAF_END && rest > 0 && !last)
+        sheaf__account_drop(base->flow->account, rest);
     passed->count += whole + last;
     passed->rows += whole * size + (last ? rest : 0);
     return last && whole + 1 == count ? SHEAF_OK : status;

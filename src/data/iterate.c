@@ -17,6 +17,9 @@ static sheaf_status open_tree(sheaf_iterator *it, sheaf_context *context, sheaf_
     struct sheaf__flow above = {.context = context, .unordered = it->dataset->options.unordered};
     SHEAF__TRY(sheaf__trail_new(it->dataset, &above.trail, err));
     it->flow.trail = above.trail;
+    it->flow.account = above.account = sheaf__account_new(&it->dataset->options);
+    if (!above.account)
+        return sheaf__no_memory(err, "an iterator");
     SHEAF__TRY(sheaf__flow_start(&it->flow, &above, err));
     return sheaf__iter_make(it->dataset, &it->flow, &it->root, err);
 }
@@ -44,8 +47,10 @@ void sheaf__iterator_close(sheaf_iterator *it)
 {
     sheaf__iterator_end(it);
     sheaf__trail_free(it->flow.trail);
+    sheaf__account_free(it->flow.account);
     sheaf__flow_free(&it->flow);
     it->flow.trail = NULL;
+    it->flow.account = NULL;
 }
 
 sheaf_iterator *sheaf_dataset_iterate(sheaf_dataset *d)
@@ -97,6 +102,15 @@ sheaf_status sheaf__iterator_pass(sheaf_iterator *it, uint64_t count, struct she
     sheaf_status status = sheaf__iter_pass(it->root, count, passed, err);
     sheaf_context_enter(caller);
     return status;
+}
+
+sheaf_status sheaf_iterator_account(sheaf_iterator *it, sheaf_account *account, sheaf_error *err)
+{
+    if (!it || !it->root)
+        return sheaf__no_memory(err, "an iterator");
+    SHEAF__TRY(sheaf__account_get(it->flow.account, 0, account, err));
+    account->examples = (int64_t)it->elements;
+    return SHEAF_OK;
 }
 
 void sheaf_iterator_free(sheaf_iterator *it)

@@ -20,6 +20,12 @@ static void merge_field(int *into, int later, const char *name)
     *into = later;
 }
 
+/* The later of two numbers that say something. */
+static void merge_number(int64_t *into, int64_t later)
+{
+    *into = later != 0 ? later : *into;
+}
+
 void sheaf__options_merge(sheaf_dataset_options *into, const sheaf_dataset_options *later)
 {
     int autoshard = into->autoshard, rebatch = (int)into->rebatch;
@@ -28,6 +34,8 @@ void sheaf__options_merge(sheaf_dataset_options *into, const sheaf_dataset_optio
     into->autoshard = (sheaf_autoshard)autoshard;
     into->rebatch = (sheaf_rebatch)rebatch;
     into->unordered = into->unordered || later->unordered;
+    merge_number(&into->skip_corrupt_per_file, later->skip_corrupt_per_file);
+    merge_number(&into->skip_corrupt, later->skip_corrupt);
 }
 
 sheaf_status sheaf__reserved_check(const uint64_t reserved[4], sheaf_error *err)
@@ -38,10 +46,22 @@ sheaf_status sheaf__reserved_check(const uint64_t reserved[4], sheaf_error *err)
     return SHEAF_OK;
 }
 
+static sheaf_status check_skips(const sheaf_dataset_options *o, sheaf_error *err)
+{
+    if (o->skip_corrupt < SHEAF_INFINITE || o->skip_corrupt_per_file < SHEAF_INFINITE)
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                            "corrupt records to skip: %lld of a file and %lld of all, it must not "
+                            "be negative, or SHEAF_INFINITE",
+                            (long long)o->skip_corrupt_per_file, (long long)o->skip_corrupt);
+    return SHEAF_OK;
+}
+
 static sheaf_status describe(sheaf_dataset *d, sheaf_error *err)
 {
     const struct with_options *p = (const void *)d->params;
-    SHEAF__TRY(sheaf__reserved_check(p->options.reserved, err));
+    const uint64_t reserved[4] = {p->options.reserved[0], p->options.reserved[1]};
+    SHEAF__TRY(sheaf__reserved_check(reserved, err));
+    SHEAF__TRY(check_skips(&p->options, err));
     if (p->options.autoshard < SHEAF_AUTOSHARD_OFF || p->options.autoshard > SHEAF_AUTOSHARD_HINT)
         return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "autoshard is %d, not a policy",
                             (int)p->options.autoshard);

@@ -5,6 +5,7 @@
 #include "base/crc32c.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "data/account.h"
 #include "format/wire.h"
 
 #include <string.h>
@@ -13,7 +14,7 @@ static const char magic[4] = {'S', 'h', 'f', 'P'};
 
 enum { VERSION = 1, HEAD = sizeof(magic) + 1, CRC = 4 };
 
-enum field { PIPELINE = 1, DRAWS, ELEMENTS, ERRORS, FILES, DISTRIBUTED, PASSES, LEG };
+enum field { PIPELINE = 1, DRAWS, ELEMENTS, ERRORS, FILES, DISTRIBUTED, PASSES, LEG, FORGIVES };
 enum draws_field { SEED = 1, SEED2, COUNT };
 enum leg_field { WORKERS = 1, REPLICAS, ROUNDS };
 
@@ -115,6 +116,8 @@ sheaf_status sheaf__position_write(const struct sheaf__position *p, struct sheaf
         write_draws(&p->draws[i], buf);
     sheaf__wire_put_varint(buf, ELEMENTS, p->elements);
     sheaf__wire_put_varint(buf, ERRORS, p->errors);
+    if (p->forgives)
+        sheaf__wire_put_varint(buf, FORGIVES, 1);
     write_files(p, buf);
     if (p->distributed)
         write_distributed(p, buf);
@@ -238,6 +241,8 @@ static sheaf_status read_field(struct sheaf__position *p, const struct sheaf__wi
         p->elements = f->value;
     if (f->type == SHEAF__WIRE_VARINT && f->number == ERRORS)
         p->errors = f->value;
+    if (f->type == SHEAF__WIRE_VARINT && f->number == FORGIVES)
+        p->forgives = f->value != 0;
     if (f->type == SHEAF__WIRE_VARINT && f->number == DISTRIBUTED)
         p->distributed = f->value != 0;
     if (f->type == SHEAF__WIRE_VARINT && f->number == PASSES)
@@ -290,4 +295,14 @@ sheaf_status sheaf__position_fits(const struct sheaf__position *p, const char *p
         theirs += *theirs != 0;
         ours += *ours != 0;
     }
+}
+
+sheaf_status sheaf__position_forgives(const struct sheaf__position *p,
+                                      const sheaf_dataset_options *options, sheaf_error *err)
+{
+    if (!p->forgives || sheaf__options_forgive(options))
+        return SHEAF_OK;
+    return sheaf__error(err, SHEAF_ERR_FAILED_PRECONDITION,
+                        "the position is of a pipeline that skips corrupt records, this one has no "
+                        "skip_corrupt");
 }

@@ -12,6 +12,8 @@
 #include "base/buf.h"
 #include "base/random.h"
 
+#include <sheaf/dataset.h>
+
 /* One random stage, in the order of sheaf__marks_take(). */
 struct sheaf__position_draws {
     struct sheaf__seeds seeds;
@@ -35,6 +37,7 @@ struct sheaf__position {
     size_t draw_count, draw_capacity;
     uint64_t elements; /* that the consumer took */
     uint64_t errors;   /* that it was given between them */
+    bool forgives;     /* corrupt records were skipped, if there were any: they are no elements */
     struct sheaf__position_file *files;
     size_t file_count, file_capacity;
 
@@ -56,6 +59,9 @@ sheaf_status sheaf__position_read(struct sheaf__position *p, const void *data, s
 /* SHEAF_ERR_FAILED_PRECONDITION with the first difference if it is not of this pipeline. */
 sheaf_status sheaf__position_fits(const struct sheaf__position *p, const char *pipeline,
                                   sheaf_error *err);
+/* The same if it may stand behind corrupt records that were skipped, and these options skip none. */
+sheaf_status sheaf__position_forgives(const struct sheaf__position *p,
+                                      const sheaf_dataset_options *options, sheaf_error *err);
 void sheaf__position_free(struct sheaf__position *p);
 
 /* NULL or 0: no memory. */

@@ -247,8 +247,10 @@ static sheaf_status one_part(struct rebatch_iter *it, struct sheaf__rows *rows, 
         return SHEAF_END;
     if (size > 0)
         SHEAF__TRY(collect(it, size, err));
-    if (it->ended && (it->collected == 0 || p->drop_remainder))
+    if (it->ended && (it->collected == 0 || p->drop_remainder)) {
+        sheaf__account_drop(it->base.flow->account, (uint64_t)it->collected);
         return SHEAF_END;
+    }
     it->at = (it->at + 1) % p->count;
     if (size == 0)
         return put_empty(it, rows, err);
@@ -302,7 +304,7 @@ static uint64_t rows_needed(const struct rebatch_iter *it, uint64_t count)
     return rows;
 }
 
-/* Parts that the last `rows` rows of the input make, if they are fewer than the next `most`. */
+/* Parts that the last `rows` rows of the input make; they are too few for all that were wanted. */
 static uint64_t last_parts(const struct rebatch_iter *it, uint64_t rows)
 {
     const struct rebatch *p = sheaf__iter_params(&it->base);
@@ -310,8 +312,11 @@ static uint64_t last_parts(const struct rebatch_iter *it, uint64_t rows)
     uint64_t parts = rows / all * p->count;
     rows %= all;
     for (size_t at = it->at;; at = (at + 1) % p->count, parts++) {
-        if ((uint64_t)p->sizes[at] > rows)
+        if ((uint64_t)p->sizes[at] > rows) {
+            if (p->drop_remainder)
+                sheaf__account_drop(it->base.flow->account, rows);
             return parts + (rows > 0 && !p->drop_remainder);
+        }
         rows -= (uint64_t)p->sizes[at];
     }
 }

@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+#define CHUNK 256 /* records that are looked at to step over them */
+
 /* Records of the files that the input names, one file after the other, as views of the files: what
  * the stages of TFRecords, lines and records of fixed size have in common. */
 
@@ -20,6 +22,7 @@ struct records {
 struct records_iter {
     struct sheaf__iter base;
     char *path;                          /* of the file at hand; NULL: between files */
+    struct sheaf__account_file *account; /* of that file */
     struct sheaf__record_source *source; /* NULL: not opened yet */
     uint64_t file;                       /* for the trail */
     uint64_t records;                    /* that it has, if that is known */
@@ -52,6 +55,14 @@ static uint64_t kind_of(const struct sheaf__iter *base)
     return sheaf__hash(facts, sizeof(facts));
 }
 
+static void close_file(struct records_iter *it)
+{
+    sheaf__record_source_free(it->source);
+    sheaf__free(it->path);
+    it->source = NULL;
+    it->path = NULL;
+}
+
 /* Makes sure that there is a file at hand. */
 static sheaf_status reach_file(struct records_iter *it, sheaf_error *err)
 {
@@ -60,19 +71,16 @@ static sheaf_status reach_file(struct records_iter *it, sheaf_error *err)
     sheaf_status status = sheaf__files_next(it->base.inputs[0], &it->path, err);
     if (status != SHEAF_OK)
         return status;
+    status = sheaf__account_open(it->base.flow->account, it->path, &it->account, err);
+    if (status < 0) {
+        close_file(it);
+        return status;
+    }
     it->file = sheaf__trail_file(it->path, kind_of(&it->base));
     it->known = sheaf__trail_knows(it->base.flow->trail, it->file, &it->records);
     it->passed = 0;
     it->damaged = false;
     return SHEAF_OK;
-}
-
-static void close_file(struct records_iter *it)
-{
-    sheaf__record_source_free(it->source);
-    sheaf__free(it->path);
-    it->source = NULL;
-    it->path = NULL;
 }
 
 static sheaf_status open_file(struct records_iter *it, sheaf_error *err)
@@ -99,15 +107,36 @@ static uint64_t record_number(const struct records_iter *it)
     return it->source ? sheaf__record_source_position(it->source, NULL) : it->passed;
 }
 
-/* Reading or stepping gave no more. Behind a record with a bad CRC the file can be read on; any
- * other error ends it, and the next call goes on with the next file. */
-static void end_reading(struct records_iter *it, sheaf_status status, uint64_t before)
+static void count_read(const struct records_iter *it, uint64_t count, uint64_t to)
 {
+    sheaf__account_read(it->base.flow->account, it->account, count, to);
+}
+
+/* Whether the damage that was met can be borne: SHEAF_OK, or the error. */
+static sheaf_status bear(struct records_iter *it, bool stuck, uint64_t record, sheaf_error *err)
+{
+    const uint64_t lost = stuck ? sheaf__record_source_rest(it->source) : 0;
+    if (lost > 0)
+        sheaf__error_prefix(err, "the last %llu bytes of the file cannot be read",
+                            (unsigned long long)lost);
+    return sheaf__account_skip(it->base.flow->account, it->account, record, lost, err);
+}
+
+/* Reading or stepping gave no more at record `at`. Behind a record with a bad CRC the file can be read
+ * on; any other error ends it, and the next call goes on with the next file. Returns what the caller
+ * is to return: SHEAF_OK if it is to go on. */
+static sheaf_status end_reading(struct records_iter *it, sheaf_status status, uint64_t at,
+                                sheaf_error *err)
+{
+    const bool stuck = record_number(it) == at;
     it->damaged = it->damaged || status < 0;
     if (status == SHEAF_END && !it->damaged)
-        sheaf__trail_learn(it->base.flow->trail, it->file, record_number(it));
-    if (status == SHEAF_END || record_number(it) == before)
+        sheaf__trail_learn(it->base.flow->trail, it->file, at);
+    if (status == SHEAF_ERR_DATA_LOSS)
+        status = bear(it, stuck, at, err);
+    if (stuck)
         close_file(it);
+    return status == SHEAF_END ? SHEAF_OK : status;
 }
 
 /* ---- records ---- */
@@ -129,11 +158,11 @@ static sheaf_status read_some(struct records_iter *it, size_t want, struct sheaf
         status = sheaf__string_keep(column, owner, err);
         block->kept = owner;
     }
-    if (status == SHEAF_OK)
-        sheaf__rows_grow(rows, block, count);
-    else
-        end_reading(it, status, before);
-    return status;
+    if (status != SHEAF_OK)
+        return end_reading(it, status, before, err);
+    sheaf__rows_grow(rows, block, count);
+    count_read(it, count, before + count);
+    return SHEAF_OK;
 }
 
 static sheaf_status next(struct sheaf__iter *base, size_t want, struct sheaf__rows *rows,
@@ -158,8 +187,22 @@ static uint64_t records_left(const struct records_iter *it)
     return it->path && it->known && number < it->records ? it->records - number : 0;
 }
 
-/* Up to `count` records of the file at hand. It is opened only if nobody knows how many it has, and
- * then only what tells where they end is read. */
+/* Steps over up to `count` records of the open file. Only what tells where they end is read, unless corrupt ones
+ * must be known. */
+static sheaf_status step(struct records_iter *it, uint64_t count, uint64_t *done, sheaf_error *err)
+{
+    sheaf_bytes records[CHUNK];
+    struct sheaf__object *owner;
+    size_t n = 0;
+    if (!sheaf__account_forgives(it->base.flow->account))
+        return sheaf__record_source_skip(it->source, count, done, err);
+    sheaf_status status = sheaf__record_source_next(
+        it->source, records, count < CHUNK ? (size_t)count : CHUNK, &n, &owner, err);
+    *done = n;
+    return status;
+}
+
+/* Up to `count` records of the file at hand. It is opened only if nobody knows how many it has. */
 static sheaf_status pass_some(struct records_iter *it, uint64_t count, struct sheaf__passed *passed,
                               sheaf_error *err)
 {
@@ -168,17 +211,17 @@ static sheaf_status pass_some(struct records_iter *it, uint64_t count, struct sh
         const uint64_t n = left < count ? left : count;
         passed->count += n;
         it->passed += n;
+        count_read(it, n, before + n);
         if (n == left)
             close_file(it);
         return SHEAF_OK;
     }
     SHEAF__TRY(open_file(it, err));
-    uint64_t skipped = 0;
-    sheaf_status status = sheaf__record_source_skip(it->source, count, &skipped, err);
-    passed->count += skipped;
-    if (status != SHEAF_OK)
-        end_reading(it, status, before + skipped);
-    return status < 0 ? status : SHEAF_OK;
+    uint64_t done = 0;
+    sheaf_status status = step(it, count, &done, err);
+    passed->count += done;
+    count_read(it, done, before + done);
+    return status == SHEAF_OK ? SHEAF_OK : end_reading(it, status, before + done, err);
 }
 
 static sheaf_status pass(struct sheaf__iter *base, uint64_t count, struct sheaf__passed *passed,

@@ -51,6 +51,7 @@ static sheaf_status fill(const sheaf_iterator *it, struct sheaf__position *p, sh
     }
     p->elements = it->elements;
     p->errors = it->errors;
+    p->forgives = sheaf__account_forgives(it->flow.account);
     return sheaf__iterator_put_files(it, p, err);
 }
 
@@ -150,6 +151,8 @@ static sheaf_status accept(sheaf_iterator *it, sheaf_bytes position, sheaf_error
     sheaf_status status = pipeline ? sheaf__position_fits(&p, pipeline, err)
                                    : sheaf__no_memory(err, "the position of an iterator");
     sheaf__free(pipeline);
+    if (status >= 0)
+        status = sheaf__position_forgives(&p, &it->dataset->options, err);
     const size_t draws = sheaf__trail_marks(it->flow.trail)->count;
     if (status >= 0 && p.draw_count != draws)
         status = sheaf__error(err, SHEAF_ERR_FAILED_PRECONDITION,

@@ -33,7 +33,7 @@ struct shuffle_iter {
     bool ended;
     bool numbers;              /* there may be some in the buffer */
     struct sheaf__marks marks; /* when the input began */
-    struct sheaf__flow flow;   /* of the input, when it begins again */
+    struct sheaf__flow flow;   /* of the input, which may begin again */
 };
 
 /* Rows are drawn from the input in small blocks: one row that stays long keeps its block. Blocks of
@@ -66,11 +66,10 @@ static void state_start(sheaf_dataset *d)
     sheaf__draws_set(draws, p->seeds, 0);
 }
 
-static sheaf_status start_input(struct shuffle_iter *it, const struct sheaf__flow *flow,
-                                sheaf_error *err)
+static sheaf_status start_input(struct shuffle_iter *it, sheaf_error *err)
 {
     struct sheaf__iter *base = &it->base;
-    SHEAF__TRY(sheaf__iter_make(base->dataset->inputs[0], flow, &base->inputs[0], err));
+    SHEAF__TRY(sheaf__iter_make(base->dataset->inputs[0], &it->flow, &base->inputs[0], err));
     it->feed = (struct sheaf__feed){.from = base->inputs[0]};
     return SHEAF_OK;
 }
@@ -79,7 +78,9 @@ static sheaf_status start(struct sheaf__iter *base, sheaf_error *err)
 {
     struct shuffle_iter *it = (struct shuffle_iter *)base;
     SHEAF__TRY(sheaf__marks_take(&it->marks, base->dataset->inputs[0], base->flow->redraw, err));
-    SHEAF__TRY(start_input(it, base->flow, err));
+    it->flow = *base->flow;
+    SHEAF__TRY(sheaf__account_below(base->flow->account, &it->flow.account, err));
+    SHEAF__TRY(start_input(it, err));
     const struct sheaf__seeds seeds = sheaf__draws_take(base);
     sheaf__philox_init(&it->generator, seeds.seed, seeds.seed2);
     return SHEAF_OK;
@@ -320,9 +321,9 @@ static sheaf_status begin_again(struct shuffle_iter *it, sheaf_error *err)
     it->base.inputs[0] = NULL;
     sheaf__feed_free(&it->feed);
     sheaf__marks_redraw(&it->marks);
-    it->flow = *it->base.flow;
+    sheaf__account_again(it->flow.account);
     it->flow.redraw = &it->marks;
-    return start_input(it, &it->flow, err);
+    return start_input(it, err);
 }
 
 static sheaf_status catch_up(struct shuffle_iter *it, sheaf_error *err)
@@ -353,6 +354,10 @@ static void stop(struct sheaf__iter *base)
     sheaf__free(it->ring);
     sheaf__marks_free(&it->marks);
     sheaf__feed_free(&it->feed);
+    sheaf__iter_free(base->inputs[0]); /* before what it counts in */
+    base->inputs[0] = NULL;
+    if (it->flow.account != base->flow->account)
+        sheaf__account_free(it->flow.account);
 }
 
 static void explain(const sheaf_dataset *d, struct sheaf__str *text)

@@ -13,6 +13,7 @@
 #include "base/object.h"
 #include "base/str.h"
 #include "base/wait.h"
+#include "data/account.h"
 #include "data/rows.h"
 #include "data/stages.h"
 #include "data/trail.h"
@@ -140,10 +141,11 @@ sheaf_status sheaf__reserved_check(const uint64_t reserved[4], sheaf_error *err)
  * one for them, below its own, and cancels it before it joins. */
 struct sheaf__flow {
     sheaf_context *context;
-    struct sheaf__token *token;  /* cancelled when the tree is freed: ends every wait inside */
-    struct sheaf__trail *trail;  /* of the whole iterator */
-    struct sheaf__marks *redraw; /* seeds that are taken again (data/draws.h) */
-    bool unordered;              /* an option of the whole pipeline */
+    struct sheaf__token *token;     /* cancelled when the tree is freed: ends every wait inside */
+    struct sheaf__trail *trail;     /* of the whole iterator */
+    struct sheaf__account *account; /* of the whole iterator */
+    struct sheaf__marks *redraw;    /* seeds that are taken again (data/draws.h) */
+    bool unordered;                 /* an option of the whole pipeline */
 };
 sheaf_status sheaf__flow_start(struct sheaf__flow *flow, const struct sheaf__flow *above,
                                sheaf_error *err);

@@ -40,6 +40,11 @@ static const char *describe(sheaf_dist_dataset *d)
     return d->progress.pipeline;
 }
 
+static const sheaf_dataset_options *options_of(const sheaf_dist_dataset *d)
+{
+    return &(d->source ? d->source : d->datasets[0])->options;
+}
+
 /* Saving. With the lock held. */
 
 static sheaf_status put_draws(const struct sheaf__draw_table *t, struct sheaf__position *out,
@@ -107,6 +112,7 @@ static sheaf_status fill(sheaf_dist_dataset *d, struct sheaf__position *out, she
     out->pipeline = describe(d) ? sheaf__strdup(d->progress.pipeline) : NULL;
     out->distributed = true;
     out->passes = p->passes;
+    out->forgives = sheaf__options_forgive(options_of(d));
     if (!out->pipeline)
         return no_memory(err);
     const bool between = !p->runner && !p->restored.pipeline;
@@ -209,6 +215,7 @@ static sheaf_status check(sheaf_dist_dataset *d, const struct sheaf__position *i
     if (!in->distributed)
         return sheaf__error(err, SHEAF_ERR_FAILED_PRECONDITION,
                             "the position is of an iterator, not of a distributed dataset");
+    SHEAF__TRY(sheaf__position_forgives(in, options_of(d), err));
     /* It is worker 0's; a function may make another pipeline for every one. */
     if (d->source || d->strategy->worker_id == 0)
         SHEAF__TRY(check_pipeline(d, in, err));

@@ -111,6 +111,8 @@ sheaf_status sheaf__record_source_skip(struct sheaf__record_source *s, uint64_t 
                                        uint64_t *skipped, sheaf_error *err);
 /* Number of the next record, and its offset in the uncompressed stream. */
 uint64_t sheaf__record_source_position(const struct sheaf__record_source *s, uint64_t *offset);
+/* Bytes of the stream from the next record on. Nothing can be read after that. */
+uint64_t sheaf__record_source_rest(struct sheaf__record_source *s);
 /* Goes to a position that was given out before: at once in a plain file, by reading from the start
  * in a compressed one. SHEAF_ERR_DATA_LOSS: the stream ends before. */
 sheaf_status sheaf__record_source_seek(struct sheaf__record_source *s, uint64_t record,

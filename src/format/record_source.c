@@ -167,6 +167,18 @@ uint64_t sheaf__record_source_position(const struct sheaf__record_source *s, uin
     return s->cursor.record;
 }
 
+uint64_t sheaf__record_source_rest(struct sheaf__record_source *s)
+{
+    struct sheaf__window *w = s->window;
+    sheaf_error ignored;
+    uint64_t total = SHEAF__UNKNOWN;
+    if (sheaf__window_total(w, &total, &ignored) >= 0 && total != SHEAF__UNKNOWN)
+        return total > s->cursor.offset ? total - s->cursor.offset : 0;
+    while (w->more && sheaf__window_more(w, w->base + w->size, 1, &ignored) >= 0)
+        continue;
+    return w->base + w->size - s->cursor.offset;
+}
+
 static sheaf_status seek_window(struct sheaf__record_source *s, uint64_t record, uint64_t offset,
                                 sheaf_error *err)
 {

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SHEAF_DATA_ACCOUNT_H
+#define SHEAF_DATA_ACCOUNT_H
+
+/* What the stages of one iterator did with the records of its files, and how many corrupt ones it may
+ * skip. All threads of the iterator share it; NULL counts nothing and forgives nothing.
+ *
+ * A file may be read several times in a pass, at once or one after the other, but always from its
+ * first record on. What was read of it is therefore all below a number: so many of its records were
+ * read, and any more are repeated. */
+
+#include <sheaf/dataset.h>
+
+struct sheaf__account;
+struct sheaf__account_file;
+
+/* Whether some corrupt records may be skipped: then those that are stepped over must be looked at. */
+static inline bool sheaf__options_forgive(const sheaf_dataset_options *options)
+{
+    return options->skip_corrupt != 0 || options->skip_corrupt_per_file != 0;
+}
+
+/* Of a pipeline with these options. NULL: no memory. */
+struct sheaf__account *sheaf__account_new(const sheaf_dataset_options *options);
+void sheaf__account_free(struct sheaf__account *a);
+/* Of the input of a stage that may let it begin again, which is no repetition: it counts in `above`,
+ * but what it has counted once only when it comes beyond. `above` NULL gives NULL. */
+sheaf_status sheaf__account_below(struct sheaf__account *above, struct sheaf__account **a,
+                                  sheaf_error *err);
+void sheaf__account_again(struct sheaf__account *a);
+
+/* The entry of a file, made at its first use; lives as long as the account. */
+sheaf_status sheaf__account_open(struct sheaf__account *a, const char *path,
+                                 struct sheaf__account_file **file, sheaf_error *err);
+/* `count` good records that end before record `to` were read, or stepped over. */
+void sheaf__account_read(struct sheaf__account *a, struct sheaf__account_file *file, uint64_t count,
+                         uint64_t to);
+bool sheaf__account_forgives(const struct sheaf__account *a);
+/* Record `record` is corrupt as `err` says, and with it `lost` bytes behind which nothing can be read.
+ * SHEAF_OK: it is skipped, and counted. Else the error, which says what is used up. */
+sheaf_status sheaf__account_skip(struct sheaf__account *a, struct sheaf__account_file *file,
+                                 uint64_t record, uint64_t lost, sheaf_error *err);
+/* Rows were too few for a batch. */
+void sheaf__account_drop(struct sheaf__account *a, uint64_t rows);
+
+/* All of it but the examples; memory of the frame. */
+sheaf_status sheaf__account_get(struct sheaf__account *a, int64_t worker, sheaf_account *out,
+                                sheaf_error *err);
+/* Sums up the files. */
+void sheaf__account_total(sheaf_account *a);
+
+#endif
