@@ -37,6 +37,21 @@ def case_alone(t):
     check(len(glob.glob(t.out + "/events.out.tfevents.*")) == 1, "one file of events")
 
 
+def case_any_number_of_cores(t):
+    """The same seed gives the same numbers on every machine."""
+    for jobs in ("", "--worker 2"):
+        seen = set()
+        for threads in ("1", "2", "5"):
+            t.out = f"{t.work}/out-{len(t.tasks)}"
+            args = ("--epochs", "2", "--seed", "3")
+            task = t.launch(jobs, *args, SHEAF_THREADS=threads) if jobs else t.digits(*args, SHEAF_THREADS=threads)
+            check(task.ends(60) == 0, "failed", task.show())
+            lines = [line for line in task.out.splitlines() if not re.search("examples/s|checkpoint", line)]
+            check(len(lines) >= 4, "lines", task.show())
+            seen.add("\n".join(lines))
+        check(len(seen) == 1, f"{jobs}: other numbers", *seen)
+
+
 def case_mirrored(t):
     """Every number of replicas trains the same model."""
     seen = []
