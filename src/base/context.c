@@ -13,7 +13,7 @@
 #include <string.h>
 
 /* initial-exec: reading it allocates nothing, so sheaf_stop() may do it in a signal handler. */
-static _Thread_local sheaf_context *current __attribute__((tls_model("initial-exec")));
+static _Thread_local sheaf_context *current;
 
 static struct sheaf__once default_once = SHEAF__ONCE_INIT;
 static sheaf_context default_context;

@@ -28,7 +28,7 @@
 #define TSAN(call) ((void)0)
 #endif
 
-static _Thread_local struct sheaf__scheduler *current __attribute__((tls_model("initial-exec")));
+static _Thread_local struct sheaf__scheduler *current;
 
 struct sheaf__scheduler *sheaf__thread_scheduler(void)
 {

@@ -115,7 +115,7 @@ sheaf_tensor *sheaf__op_run(enum sheaf__op_id id, sheaf_tensor *const *in, size_
         return failed;
     struct sheaf__op_call call = {
         .op = sheaf__op(id), .in = in, .count = count, .attrs = attrs ? attrs : &none};
-    sheaf_error err = {0};
+    sheaf_error err;
     if (run(&call, &err) < 0)
         return sheaf__tensor_give(NULL, &err);
     sheaf__plan_note(&call);

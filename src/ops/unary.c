@@ -187,6 +187,8 @@ static void run_scale(size_t begin, size_t end, void *user)
 static int64_t to_integer(double value, sheaf_dtype dtype)
 {
     int64_t element = 0;
+    if (value > INT32_MIN && value < INT32_MAX)
+        return (int64_t)value; /* which all that come here have */
     sheaf__kernel_fill(&element, dtype, value, 1);
     return sheaf__kernel_integer(&element, dtype, 0);
 }

@@ -5,7 +5,7 @@
 /** @file
  *  Pooled memory of a context: freed blocks wait in lists by size class for the next of their size,
  * so that a repeated step takes nothing from the system. Buffers, tensor headers, elements and what
- * frames hold come from here. Any thread. */
+ * frames hold come from here. Of small blocks each thread keeps some for itself. Any thread. */
 
 #include <sheaf/context.h>
 
@@ -31,11 +31,12 @@ struct sheaf__heap_stats {
 };
 struct sheaf__heap_stats sheaf__heap_stats(struct sheaf__heap *heap);
 
-/** Most bytes that wait for reuse; what is freed beyond goes to the system. Default
- * SHEAF__HEAP_KEEP. */
+/** Most bytes that wait for reuse, beside those that threads keep for themselves; what is freed beyond
+ * goes to the system. Default SHEAF__HEAP_KEEP. */
 #define SHEAF__HEAP_KEEP (UINT64_C(4) << 30)
 void sheaf__heap_set_keep(struct sheaf__heap *heap, uint64_t bytes);
-/** Gives waiting blocks to the system, the largest first, until at most `keep` bytes wait. */
+/** Gives waiting blocks to the system, the largest first, until at most `keep` bytes wait; those that
+ * the calling thread keeps, too, but not other threads'. */
 void sheaf__heap_trim(struct sheaf__heap *heap, uint64_t keep);
 
 /** For world.c. */
