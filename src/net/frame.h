@@ -11,7 +11,8 @@
 enum sheaf__frame_type {
     SHEAF__FRAME_BEAT = 1, /* sign of life */
     SHEAF__FRAME_BELL,     /* something is in the shared memory */
-    SHEAF__FRAME_GOODBYE,  /* meta: nothing, or the sheaf_error for which the task gives up */
+    SHEAF__FRAME_GOODBYE,  /* meta: nothing, or the sheaf_error for which the task gives up; one
+                              without a peer is for which it gives us up */
     SHEAF__FRAME_REQUEST,  /* kind, id, meta, payload */
     SHEAF__FRAME_POST,     /* kind, meta, payload; nobody waits for an answer */
     SHEAF__FRAME_REPLY,    /* id, meta, payload */

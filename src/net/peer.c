@@ -219,13 +219,17 @@ static void begin(void *user, struct sheaf__incoming *in)
     }
 }
 
-/* Its goodbye: in order, or because of a cause that is then ours, too. */
+/* Its goodbye: in order, or because of a cause that is then ours, too; one that names nobody is what it
+ * has against us. */
 static void part(struct sheaf__peer *peer, const struct sheaf__buf *meta)
 {
     sheaf_error cause;
     if (sheaf__error_unpack(&cause, meta->data, meta->size)) {
         cause.status = SHEAF_ERR_UNAVAILABLE;
-        lose(peer, &cause, false);
+        if (cause.peer.job[0])
+            lose(peer, &cause, false);
+        else
+            sheaf__peer_lose(peer, &cause, false);
         return;
     }
     sheaf__error(&cause, SHEAF_ERR_UNAVAILABLE, "it has left the job");
@@ -268,14 +272,13 @@ static bool progress_lane(struct sheaf__peer *peer, struct sheaf__lane *lane, bo
         return false;
     if (status >= 0)
         return true;
-    /* What it sent before its end counts, a goodbye above all. */
-    if (lane == peer->ctl && peer->data != peer->ctl) {
-        bool more = true;
-        while (more && atomic_load(&peer->status) == 0) {
-            more = false;
-            if (peer->data->ops->progress(peer->data, &more, NULL) < 0)
-                break;
-        }
+    /* What it sent before its end counts, a goodbye above all, on whichever lane that came. */
+    struct sheaf__lane *other = lane == peer->ctl ? peer->data : peer->ctl;
+    bool more = other != lane;
+    while (more && atomic_load(&peer->status) == 0) {
+        more = false;
+        if (other->ops->progress(other, &more, NULL) < 0)
+            break;
     }
     sheaf__peer_lose(peer, &error, false);
     return false;
@@ -462,15 +465,24 @@ void sheaf__peer_beat(struct sheaf__peer *peer)
     peer->ctl->ops->post(peer->ctl, &beat, NULL);
 }
 
-void sheaf__peer_timers(struct sheaf__peer *peer, int64_t now, bool stalled)
+/* For the case that it was only slow: it finds out why nobody answers. */
+static void give_up_silent(struct sheaf__peer *peer, double silent)
 {
     sheaf_error cause;
+    struct sheaf__message bye = {
+        .frame = {.type = SHEAF__FRAME_GOODBYE, .meta_size = sizeof(cause)}, .meta = &cause};
+    sheaf__error(&cause, SHEAF_ERR_UNAVAILABLE,
+                 "it heard nothing from this task for %.1f s and goes on without it", silent);
+    peer->ctl->ops->post(peer->ctl, &bye, NULL);
+    sheaf__error(&cause, SHEAF_ERR_UNAVAILABLE, "nothing was heard from it for %.1f s", silent);
+    sheaf__peer_lose(peer, &cause, false);
+}
+
+void sheaf__peer_timers(struct sheaf__peer *peer, int64_t now, bool stalled)
+{
     if (peer->heard || stalled)
         peer->last_heard = now;
     peer->heard = false;
-    if (now - peer->last_heard <= peer->net->silence)
-        return;
-    sheaf__error(&cause, SHEAF_ERR_UNAVAILABLE, "nothing was heard from it for %.1f s",
-                 (double)(now - peer->last_heard) / (double)SHEAF__S);
-    sheaf__peer_lose(peer, &cause, false);
+    if (now - peer->last_heard > peer->net->silence)
+        give_up_silent(peer, (double)(now - peer->last_heard) / (double)SHEAF__S);
 }

@@ -18,9 +18,19 @@ static bool never(void *user)
     return false;
 }
 
+/* The other side of the task that is lost is gone. */
+static void say_why(struct sheaf__peer *peer, const sheaf_error *cause, void *user)
+{
+    (void)peer;
+    (void)user;
+    printf("%s\n", cause->message);
+    fflush(stdout);
+}
+
 /* The task that is lost: serves until it is killed. */
 static int serve(const char *transport)
 {
+    struct sheaf__net_events events = {.down = say_why};
     static char variable[64];
     static const char *environment[] = {variable, "SHEAF_RUN_ID=test", "SHEAF_HEARTBEAT_MS=200",
                                         NULL};
@@ -36,8 +46,10 @@ static int serve(const char *transport)
     const struct sheaf__net_options options = {
         .task = nets_task(1), .address = "127.0.0.1:0", .secret = &secret};
     const struct sheaf__service service = {.kind = HOLD, .serve = hold};
-    if (sheaf__net_new(&options, &net, &err) < 0 || sheaf__net_serve(net, &service, &err) < 0 ||
-        sheaf__net_start(net, &err) < 0)
+    if (sheaf__net_new(&options, &net, &err) < 0 || sheaf__net_serve(net, &service, &err) < 0)
+        return sheaf_error_exit(&err);
+    sheaf__net_listen(net, &events);
+    if (sheaf__net_start(net, &err) < 0)
         return sheaf_error_exit(&err);
     printf("%s\n", sheaf__net_address(net));
     fflush(stdout);
@@ -124,6 +136,49 @@ static void test_stopped_T16(void **state)
         lose_by((enum way)way, SIGSTOP, "was lost: nothing was heard from it for 0.", 3);
 }
 
+/* One that was only stopped is told why it has been given up. */
+static void continue_by(enum way way)
+{
+    struct nets n;
+    struct child child;
+    struct log log = {0};
+    struct sheaf__net_events events = {.down = on_down, .user = &log};
+    struct sheaf__peer *peer = NULL;
+    char line[512];
+    sheaf_error err = {0};
+    child_start(&child, "serve", way_names[way]);
+    nets_context(&n, way);
+    nets_make(&n, 0, 200 * SHEAF__MS);
+    sheaf__net_listen(n.net[0], &events);
+    nets_start(&n, 0);
+    assert_true(child_line(&child, line, sizeof(line), 20));
+    const sheaf_task task = nets_task(1);
+    const struct sheaf__wait wait = nets_wait(20);
+    rig_ok(sheaf__net_connect(n.net[0], &task, line, &wait, &peer, &err), &err);
+    struct sheaf__request ping = {.kind = SHEAF__CALL_PING}; /* answered: it knows us, too */
+    rig_ok(sheaf__call(peer, &ping, &wait, &err), &err);
+    sheaf__request_clear(&ping);
+    kill(child.pid, SIGSTOP);
+    rig_ok(sheaf__net_wait(n.net[0], is_down, &log, &wait, &err), &err);
+    kill(child.pid, SIGCONT);
+    assert_true(child_line(&child, line, sizeof(line), 20));
+    if (!strstr(line, "/job:worker/task:0 at ") ||
+        !strstr(line, " was lost: it heard nothing from this task for 0."))
+        fail_msg("%s: it says \"%s\"", way_names[way], line);
+    kill(child.pid, SIGKILL);
+    child_end(&child, 10);
+    sheaf__peer_unref(peer);
+    sheaf__net_unlisten(n.net[0], &events);
+    nets_end(&n);
+}
+
+static void test_stopped_and_continued(void **state)
+{
+    (void)state;
+    for (int way = TCP; way < WAYS; way++)
+        continue_by((enum way)way);
+}
+
 /* ---- a task dies that has asked for something ---- */
 
 struct stall {
@@ -187,6 +242,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         rig_test(test_killed_T16),
         rig_test(test_stopped_T16),
+        rig_test(test_stopped_and_continued),
         rig_test(test_refused_to_the_dead_T16),
     };
     return rig_run(tests);
