@@ -395,9 +395,18 @@ sheaf_status sheaf__file_read_all(const char *path, size_t limit, char **data, s
 
 sheaf_status sheaf__file_replace(const char *path, const void *data, size_t size, sheaf_error *err)
 {
+    return sheaf__file_replace_if(path, data, size, NULL, NULL, err);
+}
+
+sheaf_status sheaf__file_replace_if(const char *path, const void *data, size_t size,
+                                    sheaf_status (*before)(void *user, sheaf_error *err),
+                                    void *user, sheaf_error *err)
+{
     struct sheaf__file *file = NULL;
     SHEAF__TRY(sheaf__file_open(path, SHEAF__FILE_REPLACE, &file, err));
     sheaf_status status = sheaf__file_write(file, data, size, err);
+    if (status >= 0 && before)
+        status = before(user, err);
     if (status < 0) {
         sheaf__file_close(file, NULL);
         return status;

@@ -72,6 +72,11 @@ sheaf_status sheaf__file_read_all(const char *path, size_t limit, char **data, s
 /* Puts a new content in the place of the old one, or leaves the old one (SHEAF__FILE_REPLACE in one
  * call). */
 sheaf_status sheaf__file_replace(const char *path, const void *data, size_t size, sheaf_error *err);
+/* The same; `before` (may be NULL) is asked when all is written beside the old one and only the rename
+ * is left. Whoever deletes what stands beside `path` after that hinders the rename. */
+sheaf_status sheaf__file_replace_if(const char *path, const void *data, size_t size,
+                                    sheaf_status (*before)(void *user, sheaf_error *err),
+                                    void *user, sheaf_error *err);
 
 /* Whether a name is one of those "beside it": FILE.tmp-PROCESS-COUNT. */
 bool sheaf__file_is_temporary(const char *name);

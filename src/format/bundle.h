@@ -96,7 +96,8 @@ struct sheaf__bundle_merge {
     const char *prefix;
     const char *const *parts; /* prefixes of the bundles, on the same file system */
     size_t count;
-    /* Called with the index before it becomes visible; may be NULL. */
+    /* Called with the index when it is written and only its rename is left (sheaf__file_replace_if());
+     * may be NULL. */
     sheaf_status (*before)(void *user, const void *index, size_t size, sheaf_error *err);
     void *user;
 };

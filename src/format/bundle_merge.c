@@ -161,18 +161,30 @@ static sheaf_status move_files(struct merging *m, size_t *moved, sheaf_error *er
     return SHEAF_OK;
 }
 
+/* The index that is written. */
+struct last_look {
+    const struct sheaf__bundle_merge *job;
+    const struct sheaf__buf *index;
+};
+
+static sheaf_status look(void *user, sheaf_error *err)
+{
+    const struct last_look *l = user;
+    return l->job->before ? l->job->before(l->job->user, l->index->data, l->index->size, err)
+                          : SHEAF_OK;
+}
+
 /* Makes the new names durable, then the index. */
 static sheaf_status commit_index(struct merging *m, const struct sheaf__buf *index,
                                  sheaf_error *err)
 {
+    struct last_look last = {m->job, index};
     char *directory = sheaf__path_directory(m->job->prefix);
     char *path = sheaf__bundle_index_path(m->job->prefix);
     sheaf_status status = directory && path ? sheaf__file_sync_dir(directory, err)
                                             : sheaf__no_memory(err, "the name of a file");
-    if (status >= 0 && m->job->before)
-        status = m->job->before(m->job->user, index->data, index->size, err);
     if (status >= 0)
-        status = sheaf__file_replace(path, index->data, index->size, err);
+        status = sheaf__file_replace_if(path, index->data, index->size, look, &last, err);
     sheaf__free(directory);
     sheaf__free(path);
     return status;

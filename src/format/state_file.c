@@ -340,7 +340,8 @@ static void put_time(struct sheaf__str *out, enum field field, double time)
 }
 
 sheaf_status sheaf__state_file_write(const struct sheaf__state_file *s, const char *directory,
-                                     sheaf_error *err)
+                                     sheaf_status (*before)(void *user, sheaf_error *err),
+                                     void *user, sheaf_error *err)
 {
     struct sheaf__str out = {0};
     put_path(&out, LATEST, s->latest);
@@ -353,7 +354,7 @@ sheaf_status sheaf__state_file_write(const struct sheaf__state_file *s, const ch
     char *path = path_of(directory);
     sheaf_status status = out.failed || !path
                               ? sheaf__no_memory(err, "the state of a checkpoint directory")
-                              : sheaf__file_replace(path, out.text, out.size, err);
+                              : sheaf__file_replace_if(path, out.text, out.size, before, user, err);
     sheaf__free(path);
     sheaf__str_free(&out);
     return status;

@@ -24,9 +24,10 @@ sheaf_status sheaf__state_file_parse(struct sheaf__state_file *s, const char *te
 /* Reads `<directory>/checkpoint`. SHEAF_ERR_NOT_FOUND too. */
 sheaf_status sheaf__state_file_read(struct sheaf__state_file *s, const char *directory,
                                     sheaf_error *err);
-/* Puts it in place, durably. */
+/* Puts it in place, durably; `before` and `user` as in sheaf__file_replace_if(). */
 sheaf_status sheaf__state_file_write(const struct sheaf__state_file *s, const char *directory,
-                                     sheaf_error *err);
+                                     sheaf_status (*before)(void *user, sheaf_error *err),
+                                     void *user, sheaf_error *err);
 /* Appends a path with its time (seconds since 1970). Times that older paths lack are filled up with
  * `time`. False: no memory. */
 bool sheaf__state_file_add(struct sheaf__state_file *s, const char *path, double time);

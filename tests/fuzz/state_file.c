@@ -40,7 +40,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         must(err.status == SHEAF_ERR_DATA_LOSS && err.message[0] && err.offset <= size);
         return 0;
     }
-    must(sheaf__state_file_write(&s, "/d", &err) == SHEAF_OK);
+    must(sheaf__state_file_write(&s, "/d", NULL, NULL, &err) == SHEAF_OK);
     must(sheaf__state_file_read(&again, "/d", &err) == SHEAF_OK);
     must(!strcmp(s.latest, again.latest) && s.paths.count == again.paths.count &&
          s.time_count == again.time_count);

@@ -29,7 +29,7 @@ static void golden_manager(void **state)
 
     /* Written again, it is the same text. */
     char *ours = NULL, *theirs = NULL;
-    rig_ok(sheaf__state_file_write(&s, rig_folder(), &err), &err);
+    rig_ok(sheaf__state_file_write(&s, rig_folder(), NULL, NULL, &err), &err);
     rig_ok(sheaf__file_read_all(rig_path("checkpoint"), 9999, &ours, NULL, &err), &err);
     rig_ok(sheaf__file_read_all(rig_golden("checkpoint/manager/checkpoint"), 9999, &theirs, NULL,
                                 &err),
@@ -118,7 +118,7 @@ static void written_and_read(void **state)
     s.latest = sheaf__strdup(all);
     for (int i = 0; i < 3; i++)
         assert_true(sheaf__state_file_add(&s, i ? "x" : all, 1700000000.25 + i / 7.0));
-    rig_ok(sheaf__state_file_write(&s, rig_folder(), &err), &err);
+    rig_ok(sheaf__state_file_write(&s, rig_folder(), NULL, NULL, &err), &err);
     rig_ok(sheaf__state_file_read(&t, rig_folder(), &err), &err);
     assert_string_equal(t.latest, all);
     assert_string_equal(t.paths.items[0], all);
