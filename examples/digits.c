@@ -109,7 +109,6 @@ static sheaf_status evaluate(const struct model *m, double *accuracy, sheaf_erro
 
 static void train(sheaf_strategy *s, struct model *m, sheaf_error *err)
 {
-    const bool chief = sheaf_strategy_should_checkpoint(s);
     const sheaf_manager_options keep = {.max_to_keep = 3, .every_steps = 50};
     sheaf_step *step = sheaf_step_new(train_step, m, NULL);
     sheaf_checkpoint_manager *manager = NULL;
@@ -119,8 +118,7 @@ static void train(sheaf_strategy *s, struct model *m, sheaf_error *err)
     m->data = sheaf_distribute_dataset(s, training_data(), NULL);
     sheaf_checkpoint_add(m->checkpoint, "input", sheaf_dist_dataset_trackable(m->data));
     if (sheaf_checkpoint_manager_new(m->checkpoint, o.out, &keep, &manager, err) < 0 ||
-        sheaf_manager_restore(manager, NULL, err) < 0 ||
-        (chief && sheaf_event_writer_open(o.out, &events, err) < 0))
+        sheaf_manager_restore(manager, NULL, err) < 0)
         goto out;
     int64_t now = sheaf_tensor_integer(sheaf_value(m->v[STEP]), 0), first = now;
     for (int64_t e = sheaf_dist_dataset_passes(m->data); e < o.epochs; e++) {
@@ -139,16 +137,15 @@ static void train(sheaf_strategy *s, struct model *m, sheaf_error *err)
                 break;
         }
         sheaf_dist_iterator_free(it);
-        if (err->status < 0 || (chief && now > before && report(events, e + 1, now, loss, err) < 0))
+        if (err->status < 0 || (now > before && report(s, &events, e + 1, now, loss, err) < 0))
             goto out;
     }
     if (sheaf_strategy_join(s, 0, err) < 0 || sheaf_manager_save(manager, true, &path, err) < 0 ||
-        !chief)
+        !sheaf_strategy_should_checkpoint(s))
         goto out;
     now = sheaf_tensor_integer(sheaf_value(m->v[STEP]), 0); /* with the other workers' last */
     double rate = BATCH * (double)(now - first) / (seconds() - begin);
-    if (evaluate(m, &accuracy, err) >= 0 &&
-        sheaf_event_scalar(events, "accuracy", now, accuracy, err) >= 0)
+    if (evaluate(m, &accuracy, err) >= 0 && point(&events, "accuracy", now, accuracy, err) >= 0)
         summary(now, rate, loss, path, accuracy);
 out:
     sheaf_event_writer_close(events, err->status < 0 ? NULL : err);

@@ -173,12 +173,23 @@ __attribute__((format(printf, 1, 2))) static void show(const char *format, ...)
     fflush(stdout);
 }
 
-/* After an epoch: a line, and a point of the curve. */
-static sheaf_status report(sheaf_event_writer *events, int64_t epoch, int64_t step, double loss,
-                           sheaf_error *err)
+/* A point of a curve in TensorBoard; the first one opens a file for them. */
+static sheaf_status point(sheaf_event_writer **events, const char *tag, int64_t step, double value,
+                          sheaf_error *err)
 {
+    if (!*events && sheaf_event_writer_open(o.out, events, err) < 0)
+        return err->status;
+    return sheaf_event_scalar(*events, tag, step, value, err);
+}
+
+/* After an epoch, on the task that saves: a line, and a point. */
+static sheaf_status report(sheaf_strategy *s, sheaf_event_writer **events, int64_t epoch,
+                           int64_t step, double loss, sheaf_error *err)
+{
+    if (!sheaf_strategy_should_checkpoint(s))
+        return SHEAF_OK;
     show("epoch %lld step %lld loss %.4f", (long long)epoch, (long long)step, loss);
-    return sheaf_event_scalar(events, "loss", step, loss, err);
+    return point(events, "loss", step, loss, err);
 }
 
 static void summary(int64_t steps, double rate, double loss, const char *checkpoint,

@@ -77,8 +77,8 @@ typedef struct sheaf_checkpoint_options {
 
 /** Saves as `<prefix>-N` with the next number of the save counter, and names it in the state file "checkpoint" of its
  *  directory (R8.23). `path`, if not NULL, gets the text of the frame. Under a strategy of several tasks: called by every
- *  worker of a synchronous one; by the chief, or worker 0, under "ps" (a no-op elsewhere). Each task writes its own
- *  tensors. */
+ *  worker of a synchronous one; under "ps" by any (a no-op where sheaf_strategy_should_checkpoint() is false). Each task writes
+ *  its own tensors. */
 SHEAF_CHECKED sheaf_status sheaf_checkpoint_save(sheaf_checkpoint *c, const char *prefix,
                                                  const sheaf_checkpoint_options *options,
                                                  const char **path, sheaf_error *err);
@@ -109,7 +109,9 @@ typedef struct sheaf_manager_options {
     uint64_t reserved[4];
 } sheaf_manager_options;
 /** Makes the directory if needed and takes it, where this task saves: SHEAF_ERR_FAILED_PRECONDITION if another process, or
- *  manager, saves checkpoints of this name there (who has a lock on the file `.<name>.lock`, which stays). Borrows `c`. */
+ *  manager, saves checkpoints of this name there (who has a lock on the file `.<name>.lock`). Under "ps" it is taken for the
+ *  whole job, and a task that takes over the saving (sheaf_strategy_should_checkpoint()) removes what the one before it left of
+ *  a save. Borrows `c`. */
 SHEAF_CHECKED sheaf_status sheaf_checkpoint_manager_new(sheaf_checkpoint *c, const char *directory,
                                                         const sheaf_manager_options *options,
                                                         sheaf_checkpoint_manager **manager,

@@ -42,9 +42,9 @@ SHEAF_CHECKED sheaf_status sheaf_strategy_new(const char *name, sheaf_cluster *c
                                               sheaf_strategy **strategy, sheaf_error *err);
 SHEAF_API void sheaf_strategy_free(sheaf_strategy *s);
 
-/** Ends this task's part of the job: says so to the others. On the chief (worker 0 without one) it returns when every other
- *  worker ended or was lost, so that what it saves afterwards holds their last updates; elsewhere at once. SHEAF_ERR_DEADLINE
- *  after `deadline` seconds; 0: an hour. */
+/** Ends this task's part of the job: says so to the others. On the task that saves it returns when every other worker ended or
+ *  was lost, so that what it saves afterwards holds their last updates; elsewhere at once. SHEAF_ERR_DEADLINE after `deadline`
+ *  seconds; 0: an hour. */
 SHEAF_CHECKED sheaf_status sheaf_strategy_join(sheaf_strategy *s, double deadline,
                                                sheaf_error *err);
 
@@ -61,7 +61,9 @@ SHEAF_API const char *sheaf_strategy_worker_device(const sheaf_strategy *s, int 
 SHEAF_API const char *sheaf_strategy_parameter_device(const sheaf_strategy *s, int i);
 /** The cluster it was made for, borrowed. */
 SHEAF_API sheaf_cluster *sheaf_strategy_cluster(const sheaf_strategy *s);
-/** Whether this task initialises, saves and writes summaries (R4.49). */
+/** Whether this task saves and writes summaries now (R4.49): the chief, worker 0 without one. Under "ps" it asks the first ps:
+ *  when the task that saves is lost, the first of the other workers takes over, until its end; one that was only slow, and
+ *  comes back, can save nothing any more. */
 SHEAF_API bool sheaf_strategy_should_checkpoint(const sheaf_strategy *s);
 
 /* Contexts (R4.1, R4.2). */

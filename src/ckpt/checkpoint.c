@@ -241,18 +241,18 @@ static sheaf_status save_at(sheaf_checkpoint *c, struct sheaf__ckpt_save how, co
 }
 
 /* Raises the number of the next save above all that are there. */
-static sheaf_status choose_number(sheaf_checkpoint *c, const char *prefix, int64_t *number,
-                                  sheaf_error *err)
+static sheaf_status choose_number(const struct sheaf__ckpt_save *how, const char *prefix,
+                                  int64_t *number, sheaf_error *err)
 {
-    struct sheaf__save_group *g = NULL;
+    struct sheaf__save_group *g = how->group;
     int64_t there = 0;
-    sheaf_status status = sheaf__checkpoint_group(c, &g, err);
-    SHEAF__TRY(status);
-    const bool writes = !g || g->cls->writes(g);
-    if (writes)
+    sheaf_status status = SHEAF_OK;
+    if (how->writes)
         status = sheaf__directory_highest(prefix, &there, err);
     if (status >= 0 && there >= *number)
         *number = there + 1;
+    if (status >= 0 && how->writes && g && g->cls->turns)
+        status = g->cls->turns->number(g, prefix, number, err);
     if (!g || !g->cls->agree)
         return status;
     /* The others wait for the number: they get the failure instead. */
@@ -277,7 +277,7 @@ sheaf_status sheaf__checkpoint_save_next(sheaf_checkpoint *c, const struct sheaf
     struct sheaf__ckpt_counter before = c->counter;
     int64_t number = c->counter.value + 1;
     if (how->keeps)
-        SHEAF__TRY(choose_number(c, prefix, &number, err));
+        SHEAF__TRY(choose_number(how, prefix, &number, err));
     char *name = sheaf__printf("%s-%" PRId64, prefix, number);
     if (!name)
         return sheaf__no_memory(err, "saving a checkpoint");
@@ -297,8 +297,7 @@ sheaf_status sheaf__checkpoint_save_next(sheaf_checkpoint *c, const struct sheaf
 
 static sheaf_status note_latest(void *user, const char *path, sheaf_error *err)
 {
-    (void)user;
-    return sheaf__directory_note(path, err);
+    return sheaf__directory_note(path, sheaf__ckpt_leave, user, err);
 }
 
 sheaf_status sheaf_checkpoint_save(sheaf_checkpoint *c, const char *prefix,
@@ -306,6 +305,8 @@ sheaf_status sheaf_checkpoint_save(sheaf_checkpoint *c, const char *prefix,
                                    sheaf_error *err)
 {
     struct sheaf__ckpt_save how = {.options = options, .committed = note_latest};
+    SHEAF__TRY(sheaf__checkpoint_writes(c, &how, err));
+    how.user = how.group;
     return sheaf__checkpoint_save_next(c, &how, prefix, path, err);
 }
 
@@ -316,6 +317,7 @@ sheaf_status sheaf_checkpoint_write(sheaf_checkpoint *c, const char *path,
     bool skipped;
     SHEAF__TRY(sheaf__checkpoint_check(c, err));
     SHEAF__TRY(check_path(path, err));
+    SHEAF__TRY(sheaf__checkpoint_writes(c, &how, err));
     return save_at(c, how, path, &skipped, err);
 }
 
@@ -373,4 +375,12 @@ sheaf_status sheaf__checkpoint_group(sheaf_checkpoint *c, struct sheaf__save_gro
     *group = objects.group;
     sheaf__objects_free(&objects);
     return SHEAF_OK;
+}
+
+sheaf_status sheaf__checkpoint_writes(sheaf_checkpoint *c, struct sheaf__ckpt_save *how,
+                                      sheaf_error *err)
+{
+    SHEAF__TRY(sheaf__checkpoint_group(c, &how->group, err));
+    how->writes = true;
+    return how->group ? how->group->cls->writes(how->group, &how->writes, err) : SHEAF_OK;
 }

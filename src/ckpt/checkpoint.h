@@ -37,7 +37,7 @@ struct sheaf_checkpoint {
 
 /* The latched error, if there is one. */
 sheaf_status sheaf__checkpoint_check(const sheaf_checkpoint *c, sheaf_error *err);
-/* Saves under the next number; `committed` as in struct sheaf__ckpt_save. `*path` is text of the
+/* Saves under the next number; `how` without root and path. `*path` is text of the
  * frame, NULL where this process has no part in it. */
 sheaf_status sheaf__checkpoint_save_next(sheaf_checkpoint *c, const struct sheaf__ckpt_save *how,
                                          const char *prefix, const char **path, sheaf_error *err);
@@ -52,5 +52,8 @@ void sheaf__checkpoint_leave_out(const char *path, const sheaf_error *damage);
 /* The group of tasks that save together, NULL: this process alone. */
 sheaf_status sheaf__checkpoint_group(sheaf_checkpoint *c, struct sheaf__save_group **group,
                                      sheaf_error *err);
+/* That, and whether this process writes now, into `how`. */
+sheaf_status sheaf__checkpoint_writes(sheaf_checkpoint *c, struct sheaf__ckpt_save *how,
+                                      sheaf_error *err);
 
 #endif

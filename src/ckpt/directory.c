@@ -46,33 +46,34 @@ static sheaf_status drop_gone(struct sheaf__state_file *s, const char *directory
     return SHEAF_OK;
 }
 
-static sheaf_status note_in(const char *directory, const char *path, sheaf_error *err)
+static sheaf_status note_in(struct sheaf__state_file *s, const char *directory, const char *path,
+                            sheaf_error *err)
 {
-    struct sheaf__state_file s = {0};
     /* One that cannot be read is replaced. */
-    if (sheaf__state_file_read(&s, directory, NULL) < 0)
-        s = (struct sheaf__state_file){0};
+    if (sheaf__state_file_read(s, directory, NULL) < 0)
+        *s = (struct sheaf__state_file){0};
+    SHEAF__TRY(drop_gone(s, directory, path, err));
     const char *name = sheaf__path_name(path);
-    sheaf_status status = drop_gone(&s, directory, path, err);
     char *latest = sheaf__strdup(name);
-    if (status >= 0 &&
-        (!latest || !sheaf__state_file_add(&s, name, (double)sheaf__clock_wall() / 1e9)))
-        status = no_memory(err);
-    if (status >= 0) {
-        sheaf__free(s.latest);
-        s.latest = latest;
-        latest = NULL;
-        status = sheaf__state_file_write(&s, directory, err);
+    if (!latest || !sheaf__state_file_add(s, name, (double)sheaf__clock_wall() / 1e9)) {
+        sheaf__free(latest);
+        return no_memory(err);
     }
-    sheaf__free(latest);
-    sheaf__state_file_free(&s);
-    return status;
+    sheaf__free(s->latest);
+    s->latest = latest;
+    return SHEAF_OK;
 }
 
-sheaf_status sheaf__directory_note(const char *path, sheaf_error *err)
+sheaf_status sheaf__directory_note(const char *path,
+                                   sheaf_status (*before)(void *user, sheaf_error *err), void *user,
+                                   sheaf_error *err)
 {
+    struct sheaf__state_file s = {0};
     char *directory = sheaf__path_directory(path);
-    sheaf_status status = directory ? note_in(directory, path, err) : no_memory(err);
+    sheaf_status status = directory ? note_in(&s, directory, path, err) : no_memory(err);
+    if (status >= 0)
+        status = sheaf__state_file_write(&s, directory, before, user, err);
+    sheaf__state_file_free(&s);
     sheaf__free(directory);
     return status;
 }

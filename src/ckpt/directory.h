@@ -10,8 +10,11 @@
 
 #include <sheaf/checkpoint.h>
 
-/* Names checkpoint `path` as the latest in the state file of its directory. */
-sheaf_status sheaf__directory_note(const char *path, sheaf_error *err);
+/* Names checkpoint `path` as the latest in the state file of its directory; `before` and `user` as in
+ * sheaf__file_replace_if(). */
+sheaf_status sheaf__directory_note(const char *path,
+                                   sheaf_status (*before)(void *user, sheaf_error *err), void *user,
+                                   sheaf_error *err);
 /* A path of a state file: relative ones are the directory's. New memory; NULL: no memory. */
 char *sheaf__directory_resolve(const char *directory, const char *path);
 /* True if the checkpoint has an index. */

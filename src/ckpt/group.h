@@ -32,9 +32,29 @@ struct sheaf__shard {
     size_t count;
 };
 
+/* Where another process takes over when the one that writes is lost. One that was only slow may come
+ * back, and must not undo what its successor has done: so a number is given once, a save asks for leave
+ * when the file that makes it visible stands beside its place and only the rename is left, and who takes
+ * over deletes such files before it writes anything. All of it fails in a process that does not write. */
+struct sheaf__save_turns {
+    /* Takes the directory for checkpoints "<prefix>-N", for the whole job until its end.
+     * FAILED_PRECONDITION: another one has it. `*last`: the last number that was given, 0: none. */
+    sheaf_status (*take)(struct sheaf__save_group *g, const char *prefix, int64_t *last,
+                         sheaf_error *err);
+    /* The number of the next checkpoint: `*number` at least. After `take`. */
+    sheaf_status (*number)(struct sheaf__save_group *g, const char *prefix, int64_t *number,
+                           sheaf_error *err);
+    /* Leave to make visible. */
+    sheaf_status (*leave)(struct sheaf__save_group *g, sheaf_error *err);
+};
+
 struct sheaf__save_group_class {
-    /* Whether this process writes and commits (the chief); the others' saves only keep step. */
-    bool (*writes)(struct sheaf__save_group *g);
+    /* Whether this process restores what other tasks hold, and chooses the checkpoint (the chief). */
+    bool (*restores)(struct sheaf__save_group *g);
+    /* Whether this process writes and commits now (the chief, or who took over from it); the others'
+     * saves only keep step. */
+    sheaf_status (*writes)(struct sheaf__save_group *g, bool *now, sheaf_error *err);
+    const struct sheaf__save_turns *turns; /* NULL: it is one process from beginning to end */
     /* Whether the task of `device` is this process. */
     bool (*is_local)(struct sheaf__save_group *g, const char *device);
     /* Has `device`'s task prove that it sees the directory: it finds `token` in the file `path`. */
@@ -56,12 +76,12 @@ struct sheaf__save_group_class {
     sheaf_status (*settle)(struct sheaf__save_group *g, bool take, sheaf_error *err);
     /* Value of a tensor that another task holds, in the frame. */
     sheaf_tensor *(*fetch)(struct sheaf__save_group *g, const struct sheaf__saveable *s);
-    /* Synchronous strategies, else NULL: gives every worker the writer's `*path` (NULL: none), so
+    /* Synchronous strategies, else NULL: gives every worker the chief's `*path` (NULL: none), so
      * that all restore the same checkpoint. Text of the frame. Called by all of them. */
     sheaf_status (*agree)(struct sheaf__save_group *g, const char **path, sheaf_error *err);
-    /* Where the writer alone restores what all use, else NULL: the writer says which checkpoint it
-     * has restored (`*path`, NULL: none); the others wait for that and get the path, text of the
-     * frame, which may be gone by then. Called by all of them. */
+    /* Where one task alone restores what all use, else NULL: it says which checkpoint it has restored
+     * (`*path`, NULL: none); the others wait for that and get the path, text of the frame, which may
+     * be gone by then. Called by all of them. */
     sheaf_status (*follow)(struct sheaf__save_group *g, const char **path, sheaf_error *err);
     /* Synchronous strategies, else NULL: returns when every worker has finished its save or
      * restore, so that nobody goes on with half of it, with the first failure of any of them. */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
-#include "base/digest.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -8,10 +7,12 @@
 #include "base/str.h"
 #include "ckpt/checkpoint.h"
 #include "ckpt/directory.h"
+#include "ckpt/lock.h"
 #include "ckpt/sweep.h"
 #include "format/bundle.h"
 #include "tensor/frame.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #define DEFAULT_KEEP 5
@@ -20,8 +21,10 @@ struct sheaf_checkpoint_manager {
     sheaf_checkpoint *checkpoint;
     char *directory;
     char *name;
-    char *prefix;             /* directory and name */
-    struct sheaf__file *lock; /* held by the process that writes; NULL elsewhere */
+    char *prefix;                    /* directory and name */
+    struct sheaf__save_group *group; /* of the save that is under way */
+    bool saves;                      /* this process has the directory, alone or for its job */
+    struct sheaf__file *lock;        /* NULL: it has none, or the group holds it */
     int max_to_keep;
     int64_t every_steps;
     sheaf_checkpoint_options save;
@@ -40,9 +43,7 @@ void sheaf_checkpoint_manager_free(sheaf_checkpoint_manager *m)
 {
     if (!m)
         return;
-    if (m->lock)
-        sheaf__file_unlink(sheaf__file_path(m->lock), NULL); /* while it is ours */
-    sheaf__file_close(m->lock, NULL);
+    sheaf__ckpt_unlock(m->lock);
     sheaf__state_file_free(&m->state);
     sheaf__free(m->directory);
     sheaf__free(m->name);
@@ -66,89 +67,30 @@ static sheaf_status check_options(const sheaf_manager_options *options, sheaf_er
     return sheaf__ckpt_check_options(&options->save, err);
 }
 
-/* Whether this process writes the checkpoints. */
-static sheaf_status does_write(sheaf_checkpoint_manager *m, bool *writes, sheaf_error *err)
+/* This process is the one that saves from now on. */
+static sheaf_status begin_saves(sheaf_checkpoint_manager *m, struct sheaf__save_group *g,
+                                sheaf_error *err)
 {
-    struct sheaf__save_group *g = NULL;
-    SHEAF__TRY(sheaf__checkpoint_group(m->checkpoint, &g, err));
-    *writes = !g || g->cls->writes(g);
-    return SHEAF_OK;
-}
-
-/* Whether the file that is locked is the one of that name: its last owner may have deleted it between
- * the opening and the lock. */
-static sheaf_status is_current(struct sheaf__file *lock, bool *same, sheaf_error *err)
-{
-    uint64_t mark;
-    char *found = NULL;
-    size_t size = 0;
-    SHEAF__TRY(sheaf__random_bytes(&mark, sizeof(mark), err));
-    SHEAF__TRY(sheaf__file_truncate(lock, 0, err));
-    SHEAF__TRY(sheaf__file_write_at(lock, 0, &mark, sizeof(mark), err));
-    *same = sheaf__file_read_all(sheaf__file_path(lock), sizeof(mark), &found, &size, NULL) >= 0 &&
-            size == sizeof(mark) && memcmp(found, &mark, size) == 0;
-    sheaf__free(found);
-    return SHEAF_OK;
-}
-
-static sheaf_status no_saves(const sheaf_checkpoint_manager *m, sheaf_error *fault,
-                             sheaf_error *err)
-{
-    sheaf__str_copy(fault->file, sizeof(fault->file), m->directory);
-    sheaf__error_prefix(fault, "no checkpoint can be saved in the directory");
-    return sheaf__error_copy(err, fault);
-}
-
-/* Opens and locks. `*same` false: somebody just gave the lock back, it is to be tried again. */
-static sheaf_status try_lock(sheaf_checkpoint_manager *m, const char *path, bool *same,
-                             sheaf_error *err)
-{
-    sheaf_error fault = {0};
-    *same = true;
-    if (sheaf__file_open(path, SHEAF__FILE_UPDATE, &m->lock, &fault) < 0)
-        return no_saves(m, &fault, err);
-    const sheaf_status locked = sheaf__file_lock(m->lock, NULL);
-    sheaf_status status = SHEAF_OK;
-    if (locked == SHEAF_ERR_ALREADY_EXISTS) {
-        const struct sheaf__place where = {m->directory, SHEAF__UNKNOWN, SHEAF__UNKNOWN};
-        status =
-            sheaf__error_at(err, SHEAF_ERR_FAILED_PRECONDITION, &where,
-                            "another process saves checkpoints '%s-N' in the directory", m->name);
-    } else if (locked >= 0 && is_current(m->lock, same, &fault) < 0) {
-        status = no_saves(m, &fault, err);
-    } /* a file system without locks refuses nobody */
-    if (status < 0 || !*same) {
-        sheaf__file_close(m->lock, NULL);
-        m->lock = NULL;
-    }
-    return status;
-}
-
-/* Takes the directory for checkpoints of this name, until the end of the manager or the process. */
-static sheaf_status take_directory(sheaf_checkpoint_manager *m, sheaf_error *err)
-{
-    enum { TRIES = 100 };
-    char *path = sheaf__printf("%s/.%s.lock", m->directory, m->name);
-    if (!path)
-        return no_memory(err);
-    sheaf_status status = SHEAF_OK;
-    bool same = false;
-    for (int i = 0; i < TRIES && status >= 0 && !same; i++)
-        status = try_lock(m, path, &same, err);
-    if (status >= 0 && !same)
-        status = sheaf__error(err, SHEAF_ERR_FAILED_PRECONDITION,
-                              "%s was taken and given back %d times by others", path, TRIES);
-    sheaf__free(path);
-    return status;
-}
-
-/* Better now than after the first hour of training. */
-static sheaf_status check_directory(sheaf_checkpoint_manager *m, sheaf_error *err)
-{
+    int64_t last = 0;
     SHEAF__TRY(sheaf__file_mkdir(m->directory, 0, err));
-    SHEAF__TRY(take_directory(m, err));
+    SHEAF__TRY(g && g->cls->turns ? g->cls->turns->take(g, m->prefix, &last, err)
+                                  : sheaf__ckpt_lock(m->prefix, &m->lock, err));
     sheaf__sweep_leftovers(m->directory, m->name);
+    char *unfinished = last > 0 ? sheaf__printf("%s-%" PRId64, m->prefix, last) : NULL;
+    if (unfinished)
+        sheaf__sweep_unfinished(unfinished);
+    sheaf__free(unfinished);
+    m->saves = true;
     return SHEAF_OK;
+}
+
+/* Who saves, and in how far it is this process. */
+static sheaf_status look_who_saves(sheaf_checkpoint_manager *m, struct sheaf__ckpt_save *how,
+                                   sheaf_error *err)
+{
+    SHEAF__TRY(sheaf__checkpoint_writes(m->checkpoint, how, err));
+    m->group = how->group;
+    return how->writes && !m->saves ? begin_saves(m, how->group, err) : SHEAF_OK;
 }
 
 sheaf_status sheaf_checkpoint_manager_new(sheaf_checkpoint *c, const char *directory,
@@ -170,10 +112,9 @@ sheaf_status sheaf_checkpoint_manager_new(sheaf_checkpoint *c, const char *direc
     m->max_to_keep = o->max_to_keep ? o->max_to_keep : DEFAULT_KEEP;
     m->every_steps = o->every_steps;
     m->save = o->save;
-    bool writes = false;
-    sheaf_status status = m->prefix ? does_write(m, &writes, err) : no_memory(err);
-    if (status >= 0 && writes)
-        status = check_directory(m, err);
+    /* If it is this process, better now than after the first hour of training. */
+    struct sheaf__ckpt_save how = {0};
+    sheaf_status status = m->prefix ? look_who_saves(m, &how, err) : no_memory(err);
     if (status < 0) {
         sheaf_checkpoint_manager_free(m);
         return status;
@@ -216,6 +157,11 @@ static sheaf_status adopt(sheaf_checkpoint_manager *m, sheaf_error *err)
     return SHEAF_OK;
 }
 
+static sheaf_status write_state(sheaf_checkpoint_manager *m, sheaf_error *err)
+{
+    return sheaf__state_file_write(&m->state, m->directory, sheaf__ckpt_leave, m->group, err);
+}
+
 static sheaf_status add_to_state(sheaf_checkpoint_manager *m, const char *path, sheaf_error *err)
 {
     struct sheaf__state_file *s = &m->state;
@@ -231,7 +177,7 @@ static sheaf_status add_to_state(sheaf_checkpoint_manager *m, const char *path, 
     }
     sheaf__free(s->latest);
     s->latest = latest;
-    return sheaf__state_file_write(s, m->directory, err);
+    return write_state(m, err);
 }
 
 /* Deletes the oldest beyond max_to_keep; what cannot be deleted is tried again next time. */
@@ -260,7 +206,7 @@ static sheaf_status committed(void *user, const char *path, sheaf_error *err)
     sheaf_checkpoint_manager *m = user;
     SHEAF__TRY(adopt(m, err));
     SHEAF__TRY(add_to_state(m, path, err));
-    return sweep(m) ? sheaf__state_file_write(&m->state, m->directory, err) : SHEAF_OK;
+    return sweep(m) ? write_state(m, err) : SHEAF_OK;
 }
 
 static sheaf_status check_manager(const sheaf_checkpoint_manager *m, sheaf_error *err)
@@ -277,6 +223,7 @@ sheaf_status sheaf_manager_save(sheaf_checkpoint_manager *m, bool last, const ch
     options.last |= last;
     struct sheaf__ckpt_save how = {
         .options = &options, .keeps = true, .committed = committed, .user = m};
+    SHEAF__TRY(look_who_saves(m, &how, err));
     return sheaf__checkpoint_save_next(m->checkpoint, &how, m->prefix, path, err);
 }
 
@@ -328,7 +275,7 @@ static sheaf_status restore_first(sheaf_checkpoint_manager *m, const struct shea
     return paths->count ? sheaf__error_copy(err, &fault) : SHEAF_OK;
 }
 
-/* Several tasks: the writer chooses by reading everything. `*path` is text of `paths`. */
+/* Several tasks: the chief chooses by reading everything. `*path` is text of `paths`. */
 static sheaf_status choose_first(sheaf_checkpoint_manager *m, const struct sheaf__strings *paths,
                                  const char **path, sheaf_error *err)
 {
@@ -370,7 +317,7 @@ static sheaf_status restore_newest(sheaf_checkpoint_manager *m, struct sheaf__sa
     if (!g || !g->cls->agree)
         return first_candidate(m, restore_first, path, err);
     *path = NULL;
-    if (g->cls->writes(g))
+    if (g->cls->restores(g))
         status = first_candidate(m, choose_first, path, err);
     if (status < 0) {
         /* The others wait for the choice: they get the failure instead. */
@@ -380,12 +327,12 @@ static sheaf_status restore_newest(sheaf_checkpoint_manager *m, struct sheaf__sa
     return *path ? sheaf_checkpoint_restore(m->checkpoint, *path, err) : SHEAF_OK;
 }
 
-/* The others begin when the writer has restored what all use; then what is their own, from the
+/* The others begin when the chief has restored what all use; then what is their own, from the
  * newest checkpoint there is by then. */
 static sheaf_status restore_in_turn(sheaf_checkpoint_manager *m, struct sheaf__save_group *g,
                                     const char **path, sheaf_error *err)
 {
-    if (!g->cls->writes(g)) {
+    if (!g->cls->restores(g)) {
         SHEAF__TRY(g->cls->follow(g, path, err));
         return *path ? restore_newest(m, g, path, err) : SHEAF_OK;
     }

@@ -151,7 +151,7 @@ static void warn_of_others(const struct restoring *r, int32_t node, const char *
     struct sheaf__str names = {0};
     const char *last = "";
     int count = 0, named = 0;
-    if (r->objects.group && !r->objects.group->cls->writes(r->objects.group))
+    if (r->objects.group && !r->objects.group->cls->restores(r->objects.group))
         return; /* one task speaks for all */
     for (size_t i = 0; i < theirs->child_count; i++) {
         const struct sheaf__graph_node *child = &r->graph.nodes[theirs->children[i].node];
@@ -264,15 +264,15 @@ static sheaf_status missing(const struct restoring *r, const struct sheaf__ckpt_
 static sheaf_status deal(struct restoring *r, sheaf_error *err)
 {
     struct sheaf__save_group *g = r->objects.group;
-    bool writes = !g || g->cls->writes(g);
+    const bool restores = !g || g->cls->restores(g);
     if (!find_task(r, NULL))
         return no_memory(err);
     for (size_t i = 0; i < r->objects.tensor_count; i++) {
         const struct sheaf__ckpt_tensor *t = &r->objects.tensors[i];
         bool local = sheaf__objects_is_local(&r->objects, t);
         const char *key = find_key(r, t);
-        if (!local && !writes)
-            continue; /* the writer has it restored */
+        if (!local && !restores)
+            continue; /* the chief has it restored */
         if (!key && t->owner == r->optional)
             continue;
         if (!key)

@@ -174,9 +174,16 @@ static sheaf_status write_local(struct saving *s, sheaf_error *err)
     return SHEAF_OK;
 }
 
+sheaf_status sheaf__ckpt_leave(void *group, sheaf_error *err)
+{
+    struct sheaf__save_group *g = group;
+    return g && g->cls->turns ? g->cls->turns->leave(g, err) : SHEAF_OK;
+}
+
 static sheaf_status write_sidecar(void *user, const void *index, size_t size, sheaf_error *err)
 {
     const struct saving *s = user;
+    SHEAF__TRY(sheaf__ckpt_leave(s->objects.group, err));
     return sheaf__sidecar_write(s->job->path, sheaf__crc32c(index, size), &s->sidecar, err);
 }
 
@@ -229,14 +236,27 @@ static sheaf_status write_all(struct saving *s, sheaf_error *err)
     return s->job->committed ? s->job->committed(s->job->user, s->job->path, err) : SHEAF_OK;
 }
 
+/* What a save that failed fails with. Who has lost its turn finds its files gone, or has no answers:
+ * that is not the cause. */
+static sheaf_status find_cause(const struct saving *s, const sheaf_error *fault, sheaf_error *err)
+{
+    sheaf_error lost = {0};
+    sheaf_status status = sheaf__ckpt_leave(s->objects.group, &lost) < 0
+                              ? sheaf__error_copy(err, &lost)
+                              : sheaf__error_copy(err, fault);
+    if (err && !err->file[0])
+        sheaf__str_copy(err->file, sizeof(err->file), s->job->path);
+    return status;
+}
+
 static sheaf_status write_checkpoint(struct saving *s, sheaf_error *err)
 {
+    sheaf_error fault = {0};
     sheaf_status status = SHEAF_OK;
     SHEAF_FRAME
     {
-        status = write_all(s, err);
-        if (status < 0 && err && !err->file[0])
-            sheaf__str_copy(err->file, sizeof(err->file), s->job->path);
+        if (write_all(s, &fault) < 0)
+            status = find_cause(s, &fault, err);
     }
     if (s->temporary)
         sheaf__sweep_temporary(s->temporary);
@@ -255,8 +275,8 @@ sheaf_status sheaf__ckpt_save(const struct sheaf__ckpt_save *save, bool *skipped
     SHEAF__TRY(sheaf__objects_walk(&s.objects, save->root, err));
     struct sheaf__save_group *g = s.objects.group;
     sheaf_status status = SHEAF_OK;
-    bool writes = !g || g->cls->writes(g), keeps_step = g && g->cls->finish;
-    if (writes)
+    const bool keeps_step = g && g->cls->finish;
+    if (save->writes)
         status = write_checkpoint(&s, err);
     else
         *skipped = !keeps_step;

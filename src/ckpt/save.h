@@ -12,12 +12,18 @@ struct sheaf__ckpt_save {
     sheaf_trackable *root;
     const char *path; /* the new checkpoint's */
     const sheaf_checkpoint_options *options;
-    bool keeps; /* the number is above all that are there: none is replaced */
+    struct sheaf__save_group *group; /* of the tasks that save together, NULL: this process alone */
+    bool writes;                     /* this process does */
+    bool keeps;                      /* the number is above all that are there: none is replaced */
     /* Called where the checkpoint was written, after it became visible and before any other task
      * goes on: the state file. May be NULL. */
     sheaf_status (*committed)(void *user, const char *path, sheaf_error *err);
     void *user;
 };
+
+/* To be asked before the rename that makes something visible (sheaf__file_replace_if()): whether the
+ * group (NULL: none) still lets this process do that. */
+sheaf_status sheaf__ckpt_leave(void *group, sheaf_error *err);
 
 /* `*skipped`: this process has no part in it ("ps": not the one that saves). Otherwise the
  * checkpoint is there, whichever task wrote it. */

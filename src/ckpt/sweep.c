@@ -5,6 +5,8 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "ckpt/directory.h"
+#include "format/bundle.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -31,6 +33,12 @@ void sheaf__sweep_temporary(const char *path)
     for (int i = 0; i < MOST_TRIES && empty(path); i++)
         if (sheaf__file_rmdir(path, NULL) >= 0)
             return;
+}
+
+void sheaf__sweep_unfinished(const char *path)
+{
+    if (!sheaf__directory_has(path))
+        (void)sheaf__bundle_delete(path, NULL);
 }
 
 /* What follows "<name>-N" in `file`; NULL: it does not begin so. */

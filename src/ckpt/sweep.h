@@ -6,6 +6,8 @@
 
 /* Removes a save's temporary directory with the files in it. */
 void sheaf__sweep_temporary(const char *path);
+/* Removes the files of checkpoint `path` if a save of it did not come to its end: without an index. */
+void sheaf__sweep_unfinished(const char *path);
 /* Removes temporary files and directories of checkpoints "<name>-N" and of the state file from
  * `directory`. Nobody else may save there now. */
 void sheaf__sweep_leftovers(const char *directory, const char *name);

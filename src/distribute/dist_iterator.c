@@ -254,8 +254,10 @@ static sheaf_status advance(sheaf_dist_iterator *it, bool fills, sheaf_values **
         status = make_values(it, &p, facts.examples, out, err);
     if (status != SHEAF_END)
         sheaf__progress_step(it->dataset, it, status, p.elements, p.errors);
-    if (status == SHEAF_OK)
-        status = sheaf__progress_tell(it->dataset, err);
+    if (status >= 0) {
+        const sheaf_status told = sheaf__progress_tell(it->dataset, err);
+        status = told < 0 ? told : status;
+    }
     parts_clear(&p);
     if (status == SHEAF_OK)
         look_ahead(it);

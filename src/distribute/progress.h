@@ -45,7 +45,7 @@ sheaf_status sheaf__progress_begin(sheaf_dist_dataset *d, const void *runner,
  * of its first iterator. */
 void sheaf__progress_step(sheaf_dist_dataset *d, const void *runner, sheaf_status status,
                           uint64_t elements, uint64_t errors);
-/* After that, where workers do not step together: tells the others how far this one is. */
+/* After that, and after the end, where workers do not step together: has kept how far this one is. */
 sheaf_status sheaf__progress_tell(sheaf_dist_dataset *d, sheaf_error *err);
 /* It ended: `whole`, if it came to the end of the data. */
 void sheaf__progress_end(sheaf_dist_dataset *d, const void *runner, bool whole);

@@ -136,9 +136,21 @@ static sheaf_status encode(sheaf_dist_dataset *d, struct sheaf__buf *buf, sheaf_
     return status;
 }
 
+/* Whether each worker's place is kept with the variables. */
+static bool is_told(const sheaf_dist_dataset *d)
+{
+    const sheaf_strategy *s = d->strategy;
+    return d->progress.tracked && s->cls->mark && s->remote;
+}
+
+/* What stands in the checkpoint itself is the chief's, whoever saves. */
 static sheaf_status save(sheaf_trackable *t, sheaf_bytes *bytes, sheaf_error *err)
 {
+    const sheaf_dist_dataset *d = t->object;
     struct sheaf__buf buf = {0};
+    *bytes = (sheaf_bytes){0};
+    if (is_told(d) && !d->strategy->is_chief)
+        return SHEAF_OK;
     sheaf_status status = encode(t->object, &buf, err);
     void *copy = status >= 0 ? sheaf__frame_alloc(buf.size) : NULL;
     if (copy)
@@ -147,13 +159,6 @@ static sheaf_status save(sheaf_trackable *t, sheaf_bytes *bytes, sheaf_error *er
         status = no_memory(err);
     sheaf__buf_free(&buf);
     return status;
-}
-
-/* Whether another task saves, and has to be told. */
-static bool is_told(const sheaf_dist_dataset *d)
-{
-    const sheaf_strategy *s = d->strategy;
-    return d->progress.tracked && s->cls->mark && s->remote && !s->is_chief;
 }
 
 sheaf_status sheaf__progress_tell(sheaf_dist_dataset *d, sheaf_error *err)
@@ -232,8 +237,12 @@ static sheaf_status accept(sheaf_trackable *t, const sheaf_bytes *bytes, sheaf_e
     struct sheaf__position in;
     sheaf_bytes found = bytes ? *bytes : (sheaf_bytes){0};
     SHEAF__TRY(sheaf__error_copy(err, &d->latched));
-    if (is_told(d)) /* the checkpoint has the chief's; ours came back with the variables */
-        SHEAF__TRY(d->strategy->cls->marked(d->strategy, &found, err));
+    if (is_told(d)) {
+        sheaf_bytes own = {0};
+        SHEAF__TRY(d->strategy->cls->marked(d->strategy, &own, err));
+        if (own.size > 0 || !d->strategy->is_chief)
+            found = own;
+    }
     if (found.size == 0)
         return SHEAF_OK;
     SHEAF__TRY(sheaf__position_read(&in, found.data, found.size, err));

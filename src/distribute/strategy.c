@@ -218,7 +218,8 @@ sheaf_cluster *sheaf_strategy_cluster(const sheaf_strategy *s)
 
 bool sheaf_strategy_should_checkpoint(const sheaf_strategy *s)
 {
-    return sheaf__strategy_or_current(s)->is_chief;
+    s = sheaf__strategy_or_current(s);
+    return s->cls->saves ? s->cls->saves(s) : s->is_chief;
 }
 
 sheaf_status sheaf_reduce_op_named(const char *name, sheaf_reduce_op *op, sheaf_error *err)

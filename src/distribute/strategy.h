@@ -33,6 +33,9 @@ struct sheaf__strategy_class {
     sheaf_status (*join)(sheaf_strategy *s, int64_t deadline, sheaf_error *err);
     void (*stop)(sheaf_strategy *s);
 
+    /* Whether this task saves now; NULL: the chief does. */
+    bool (*saves)(const sheaf_strategy *s);
+
     /* Makes a variable of a request made in the scope. */
     sheaf_variable *(*create)(sheaf_strategy *s, sheaf_variable_request *request);
 
@@ -42,7 +45,8 @@ struct sheaf__strategy_class {
     sheaf_status (*step_end)(sheaf_strategy *s, sheaf_status step, sheaf_error *err);
 
     /* Where workers do not step together: keeps this worker's place in the input from its next step
-     * on, for checkpoints that another task saves; and what is kept, in the frame. May be NULL. */
+     * on, for checkpoints that any of them saves; and what is kept, or was in a checkpoint that is
+     * being restored, in the frame. May be NULL. */
     sheaf_status (*mark)(sheaf_strategy *s, sheaf_bytes place, sheaf_error *err);
     sheaf_status (*marked)(sheaf_strategy *s, sheaf_bytes *place, sheaf_error *err);
 

@@ -77,9 +77,16 @@ static sheaf_status join_team(sheaf_strategy *s, struct state *state, sheaf_erro
 
 /* Only the chief writes checkpoints; all agree on which one to restore and wait for each other. */
 
-static bool group_writes(struct sheaf__save_group *g)
+static bool group_restores(struct sheaf__save_group *g)
 {
     return ((struct state *)g)->strategy->is_chief;
+}
+
+static sheaf_status group_writes(struct sheaf__save_group *g, bool *now, sheaf_error *err)
+{
+    (void)err;
+    *now = group_restores(g);
+    return SHEAF_OK;
 }
 
 static bool group_is_local(struct sheaf__save_group *g, const char *device)
@@ -128,6 +135,7 @@ static sheaf_status group_finish(struct sheaf__save_group *g, sheaf_status mine,
 }
 
 static const struct sheaf__save_group_class group_class = {
+    .restores = group_restores,
     .writes = group_writes,
     .is_local = group_is_local,
     .agree = group_agree,

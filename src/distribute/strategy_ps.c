@@ -92,6 +92,13 @@ static sheaf_status ps_join(sheaf_strategy *s, int64_t deadline, sheaf_error *er
     return s->state ? sheaf__ps_join(client_of(s), deadline, err) : SHEAF_OK;
 }
 
+/* Who cannot ask, as it has lost the server, saves nothing. */
+static bool ps_saves(const sheaf_strategy *s)
+{
+    bool now = s->is_chief;
+    return (!s->state || sheaf__ps_saves(client_of(s), &now, NULL) >= 0) && now;
+}
+
 static void ps_stop(sheaf_strategy *s)
 {
     sheaf__ps_client_free(client_of(s));
@@ -210,6 +217,7 @@ const struct sheaf__strategy_class sheaf__strategy_ps_class = {
     .start = ps_start,
     .join = ps_join,
     .stop = ps_stop,
+    .saves = ps_saves,
     .create = ps_create,
     .step_begin = ps_step_begin,
     .step_end = ps_step_end,

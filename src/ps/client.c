@@ -75,6 +75,10 @@ static const char *operation(uint32_t kind)
         [SHEAF__PS_MARK] = "restore",
         [SHEAF__PS_DONE] = "end of the work",
         [SHEAF__PS_JOIN] = "join",
+        [SHEAF__PS_WRITER] = "save",
+        [SHEAF__PS_CLAIM] = "save",
+        [SHEAF__PS_NUMBER] = "save",
+        [SHEAF__PS_LEAVE] = "save",
     };
     return names[kind];
 }
@@ -263,11 +267,11 @@ static sheaf_status push_again(struct sheaf__ps_client *client, sheaf_error *err
     return sheaf__ps_finish_all(client, err);
 }
 
-/* `mark` goes to the first server, NULL: none. */
-static sheaf_status push(struct sheaf__ps_client *client, const struct sheaf__buf *mark,
-                         sheaf_error *err)
+/* The mark goes to the first server, if it is `marked`. */
+static sheaf_status push(struct sheaf__ps_client *client, bool marked, sheaf_error *err)
 {
     SHEAF__TRACE("ps.push");
+    const struct sheaf__buf *mark = marked && client->mark.size > 0 ? &client->mark : NULL;
     sheaf_status status = SHEAF_OK;
     for (int s = 0; s < client->server_count && status >= 0; s++) {
         uint32_t updates = 0;
@@ -285,7 +289,13 @@ static sheaf_status push(struct sheaf__ps_client *client, const struct sheaf__bu
     if (status >= 0 && over >= 0)
         over = push_again(client, err);
     clear_queue(client);
+    client->mark_waits &= !mark;
     return status < 0 ? status : over;
+}
+
+sheaf_status sheaf__ps_send_mark(struct sheaf__ps_client *client, sheaf_error *err)
+{
+    return client->mark_waits ? push(client, true, err) : SHEAF_OK;
 }
 
 sheaf_status sheaf__ps_step_end(struct sheaf__ps_client *client, sheaf_status step,
@@ -297,7 +307,7 @@ sheaf_status sheaf__ps_step_end(struct sheaf__ps_client *client, sheaf_status st
     if (step < 0)
         clear_queue(client);
     else if (client->queue_count > 0)
-        status = push(client, client->mark.size > 0 ? &client->mark : NULL, err);
+        status = push(client, true, err);
     sheaf__mutex_unlock(&client->lock);
     return status;
 }
@@ -311,6 +321,7 @@ sheaf_status sheaf__ps_mark(struct sheaf__ps_client *client, const void *data, s
     sheaf_status status = sheaf__buf_check(&client->mark, "a push", err);
     if (status < 0)
         sheaf__buf_clear(&client->mark);
+    client->mark_waits = client->mark.size > 0;
     sheaf__mutex_unlock(&client->lock);
     return status;
 }
@@ -354,7 +365,7 @@ sheaf_status sheaf__ps_assign(struct sheaf__ps_client *client, sheaf_variable *v
     sheaf__mutex_lock(&client->lock);
     sheaf_status status = enqueue(client, &q, err);
     if (status >= 0 && !client->in_step)
-        status = push(client, NULL, err);
+        status = push(client, false, err);
     sheaf__mutex_unlock(&client->lock);
     return status;
 }
@@ -389,33 +400,29 @@ sheaf_status sheaf__ps_update(struct sheaf__ps_client *client, const struct shea
     sheaf__mutex_lock(&client->lock);
     sheaf_status status = enqueue_gradients(client, hyper, variables, gradients, count, err);
     if (status >= 0 && !client->in_step)
-        status = push(client, NULL, err);
+        status = push(client, false, err);
     sheaf__mutex_unlock(&client->lock);
     return status;
 }
 
 /* The end. */
 
-/* The same message to all servers. */
-static sheaf_status tell_all(struct sheaf__ps_client *client, uint32_t kind, const void *meta,
-                             size_t size, sheaf_error *err)
-{
-    for (int s = 0; s < client->server_count; s++) {
-        struct sheaf__ps_remote *r = sheaf__ps_prepare(client, s);
-        sheaf__buf_bytes(&r->meta, meta, size);
-        if (sheaf__peer_status(r->peer, NULL) >= 0)
-            sheaf__ps_start(client, s, kind, NULL, 0);
-    }
-    return sheaf__ps_finish_all(client, err);
-}
-
+/* All servers but the first learn that this task is done; the first one, that knows who saves, answers
+ * that one when the others are done, too. */
 sheaf_status sheaf__ps_join(struct sheaf__ps_client *client, int64_t deadline, sheaf_error *err)
 {
     sheaf__mutex_lock(&client->lock);
-    sheaf_status status = tell_all(client, SHEAF__PS_DONE, NULL, 0, err);
-    if (status >= 0 && client->initialises) {
+    const int64_t kept = client->deadline_ns;
+    sheaf_status status = sheaf__ps_send_mark(client, err);
+    for (int s = 1; s < client->server_count; s++) {
+        sheaf__ps_prepare(client, s);
+        if (sheaf__peer_status(client->servers[s].peer, NULL) >= 0)
+            sheaf__ps_start(client, s, SHEAF__PS_DONE, NULL, 0);
+    }
+    const sheaf_status told = sheaf__ps_finish_all(client, status < 0 ? NULL : err);
+    status = status < 0 ? status : told;
+    if (status >= 0) {
         struct sheaf__ps_remote *r = sheaf__ps_prepare(client, 0);
-        const int64_t kept = client->deadline_ns;
         sheaf__buf_fixed64(&r->meta, (uint64_t)(JOIN_GRACE_SECONDS * SHEAF__S));
         client->deadline_ns = sheaf__clock_left(deadline);
         status = sheaf__ps_call(client, 0, SHEAF__PS_JOIN, NULL, 0, err);

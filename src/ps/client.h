@@ -47,7 +47,7 @@ struct sheaf__ps_client {
     struct sheaf__net *net;
     struct sheaf__ps_remote *servers;
     int server_count;
-    bool initialises; /* this task makes first values, writes checkpoints */
+    bool initialises; /* this task makes first values and restores checkpoints: the chief */
     int64_t deadline_ns;
     struct sheaf__net_events events;
     struct sheaf__token *connecting; /* cancelled when a server is lost */
@@ -65,6 +65,7 @@ struct sheaf__ps_client {
     struct sheaf__ps_queued *queue;
     size_t queue_count, queue_capacity;
     struct sheaf__buf mark; /* what the first server is told with each step's push */
+    bool mark_waits;        /* it has not been */
 };
 
 /* Connects to every ps of the cluster. */
@@ -80,7 +81,8 @@ sheaf_status sheaf__ps_step_end(struct sheaf__ps_client *client, sheaf_status st
                                 sheaf_error *err);
 
 /* What the first server keeps for this worker from the next step's push on, at the moment of its
- * updates; and what it has, in the frame: empty if nothing (server_mark.c). */
+ * updates; and what it has, or holds back of a checkpoint that is being restored, in the frame: empty
+ * if nothing (server_mark.c). */
 sheaf_status sheaf__ps_mark(struct sheaf__ps_client *client, const void *data, size_t size,
                             sheaf_error *err);
 sheaf_status sheaf__ps_marked(struct sheaf__ps_client *client, sheaf_bytes *bytes,
@@ -95,10 +97,17 @@ sheaf_status sheaf__ps_update(struct sheaf__ps_client *client, const struct shea
                               sheaf_variable *const *variables, sheaf_tensor *const *gradients,
                               size_t count, sheaf_error *err);
 
-/* This task has done its part; the chief waits for all others. */
+/* This task has done its part; the one that saves waits for all others. */
 sheaf_status sheaf__ps_join(struct sheaf__ps_client *client, int64_t deadline, sheaf_error *err);
 
+/* Whether this task saves checkpoints now (group.c). */
+sheaf_status sheaf__ps_saves(struct sheaf__ps_client *client, bool *now, sheaf_error *err);
+
 /* ---- for the variables ---- */
+
+/* Tells the first server of a mark for which no step has come: before a save, and at the end. With the
+ * lock held. */
+sheaf_status sheaf__ps_send_mark(struct sheaf__ps_client *client, sheaf_error *err);
 
 /* The value as the step that runs sees it; outside a step as it is now. In the frame. */
 sheaf_tensor *sheaf__ps_read(struct sheaf__ps_client *client, struct sheaf__ps_variable_ref *v);

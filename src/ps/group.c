@@ -36,10 +36,80 @@ static sheaf_status find_server(const struct sheaf__ps_client *client, const cha
     return SHEAF_OK;
 }
 
-static bool group_writes(struct sheaf__save_group *g)
+static bool group_restores(struct sheaf__save_group *g)
 {
     return client_of(g)->initialises;
 }
+
+/* Who saves is the first server's to say (server_writer.c). */
+
+sheaf_status sheaf__ps_saves(struct sheaf__ps_client *client, bool *now, sheaf_error *err)
+{
+    sheaf__mutex_lock(&client->lock);
+    const struct sheaf__ps_remote *r = sheaf__ps_prepare(client, 0);
+    sheaf_status status = sheaf__ps_call(client, 0, SHEAF__PS_WRITER, NULL, 0, err);
+    const struct sheaf__buf *reply = &r->request.reply_meta;
+    if (status >= 0)
+        *now = reply->size == 1 && reply->data[0] == 1;
+    sheaf__mutex_unlock(&client->lock);
+    return status;
+}
+
+static sheaf_status group_writes(struct sheaf__save_group *g, bool *now, sheaf_error *err)
+{
+    return sheaf__ps_saves(client_of(g), now, err);
+}
+
+/* A call whose meta is ready, with a number for an answer. With the lock held. */
+static sheaf_status ask_number(struct sheaf__ps_client *client, uint32_t kind, int64_t *number,
+                               sheaf_error *err)
+{
+    const struct sheaf__buf *reply = &client->servers[0].request.reply_meta;
+    SHEAF__TRY(sheaf__ps_call(client, 0, kind, NULL, 0, err));
+    if (reply->size != sizeof(*number))
+        return sheaf__error(err, SHEAF_ERR_DATA_LOSS,
+                            "the answer of a parameter server has %zu bytes, expected %zu",
+                            reply->size, sizeof(*number));
+    memcpy(number, reply->data, sizeof(*number));
+    return SHEAF_OK;
+}
+
+static sheaf_status group_take(struct sheaf__save_group *g, const char *prefix, int64_t *last,
+                               sheaf_error *err)
+{
+    struct sheaf__ps_client *client = client_of(g);
+    sheaf__mutex_lock(&client->lock);
+    sheaf__buf_sized(&sheaf__ps_prepare(client, 0)->meta, prefix, strlen(prefix));
+    sheaf_status status = ask_number(client, SHEAF__PS_CLAIM, last, err);
+    sheaf__mutex_unlock(&client->lock);
+    return status;
+}
+
+static sheaf_status group_number(struct sheaf__save_group *g, const char *prefix, int64_t *number,
+                                 sheaf_error *err)
+{
+    struct sheaf__ps_client *client = client_of(g);
+    sheaf__mutex_lock(&client->lock);
+    struct sheaf__ps_remote *r = sheaf__ps_prepare(client, 0);
+    sheaf__buf_fixed64(&r->meta, (uint64_t)*number);
+    sheaf__buf_sized(&r->meta, prefix, strlen(prefix));
+    sheaf_status status = ask_number(client, SHEAF__PS_NUMBER, number, err);
+    sheaf__mutex_unlock(&client->lock);
+    return status;
+}
+
+static sheaf_status group_leave(struct sheaf__save_group *g, sheaf_error *err)
+{
+    struct sheaf__ps_client *client = client_of(g);
+    sheaf__mutex_lock(&client->lock);
+    sheaf__ps_prepare(client, 0);
+    sheaf_status status = sheaf__ps_call(client, 0, SHEAF__PS_LEAVE, NULL, 0, err);
+    sheaf__mutex_unlock(&client->lock);
+    return status;
+}
+
+static const struct sheaf__save_turns turns = {
+    .take = group_take, .number = group_number, .leave = group_leave};
 
 static bool group_is_local(struct sheaf__save_group *g, const char *device)
 {
@@ -95,10 +165,12 @@ static sheaf_status group_write(struct sheaf__save_group *g, const struct sheaf_
     for (size_t i = 0; i < count; i++)
         SHEAF__TRY(find_server(client, shards[i].device, &ignored, err));
     sheaf__mutex_lock(&client->lock);
-    for (int s = 0; s < client->server_count; s++)
+    sheaf_status status = sheaf__ps_send_mark(client, err);
+    for (int s = 0; s < client->server_count && status >= 0; s++)
         if (put_shards(client, s, shards, count) > 0)
             sheaf__ps_start(client, s, SHEAF__PS_WRITE, NULL, 0);
-    sheaf_status status = sheaf__ps_finish_all(client, err);
+    if (status >= 0)
+        status = sheaf__ps_finish_all(client, err);
     if (status >= 0)
         take_notes(client, shards, count, notes);
     sheaf__mutex_unlock(&client->lock);
@@ -175,7 +247,9 @@ static sheaf_status group_follow(struct sheaf__save_group *g, const char **path,
 }
 
 const struct sheaf__save_group_class sheaf__ps_group_class = {
+    .restores = group_restores,
     .writes = group_writes,
+    .turns = &turns,
     .is_local = group_is_local,
     .prove = group_prove,
     .write = group_write,

@@ -23,11 +23,14 @@ enum sheaf__ps_kind {
     SHEAF__PS_READ,     /* shard -> read and held back */
     SHEAF__PS_SETTLE,   /* takes or drops what is held back */
     SHEAF__PS_RESTORED, /* the chief has restored this path, or nothing */
-    SHEAF__PS_AWAIT,
-    /* -> the path, when the chief has */
-    SHEAF__PS_MARK, /* -> what this worker last said of itself with a push */
-    SHEAF__PS_DONE, /* this worker has done its part */
-    SHEAF__PS_JOIN  /* -> when every other worker has */
+    SHEAF__PS_AWAIT,    /* -> the path, when the chief has */
+    SHEAF__PS_MARK,   /* -> what this worker last said of itself, or is said to have by a restore */
+    SHEAF__PS_DONE,   /* this worker has done its part */
+    SHEAF__PS_JOIN,   /* that, -> when every other worker has, if this one saves; else at once */
+    SHEAF__PS_WRITER, /* -> whether this worker saves (a byte) */
+    SHEAF__PS_CLAIM, /* prefix of checkpoints -> the directory is the job's; the last number given */
+    SHEAF__PS_NUMBER, /* least number, prefix -> number of the next checkpoint */
+    SHEAF__PS_LEAVE   /* -> this worker may make visible what it has saved */
 };
 
 /* Slot 0 of a variable is its value, 1.. are the optimizer's. */

@@ -70,6 +70,7 @@ static void worker_up(struct sheaf__peer *peer, void *user)
         if (w->incarnation != sheaf__peer_incarnation(peer))
             w->sequence = 0;
         w->incarnation = sheaf__peer_incarnation(peer);
+        sheaf__ps_elect(server);
     }
     sheaf__mutex_unlock(&server->lock);
     sheaf__ps_changed(server);
@@ -88,6 +89,7 @@ static void worker_down(struct sheaf__peer *peer, const sheaf_error *cause, void
         w->connected = false;
     if (lost)
         w->state = SHEAF__PS_GONE;
+    sheaf__ps_elect(server);
     if (over)
         sheaf__error_keep_first(&server->failure, cause);
     sheaf__mutex_unlock(&server->lock);
@@ -99,14 +101,19 @@ static void worker_down(struct sheaf__peer *peer, const sheaf_error *cause, void
 
 /* Who is done. */
 
-static void serve_done(struct sheaf__call *call, void *user)
+void sheaf__ps_finished(struct sheaf__ps_server *server, sheaf_task task)
 {
-    struct sheaf__ps_server *server = user;
     sheaf__mutex_lock(&server->lock);
-    struct sheaf__ps_worker *w = sheaf__ps_worker_of(server, sheaf__ps_caller(call));
+    struct sheaf__ps_worker *w = sheaf__ps_worker_of(server, task);
     if (w)
         w->state = SHEAF__PS_FINISHED;
     sheaf__mutex_unlock(&server->lock);
+}
+
+static void serve_done(struct sheaf__call *call, void *user)
+{
+    struct sheaf__ps_server *server = user;
+    sheaf__ps_finished(server, sheaf__ps_caller(call));
     sheaf__call_reply(call, NULL);
     sheaf__ps_changed(server);
 }
@@ -228,6 +235,7 @@ static sheaf_status open_server(struct sheaf__ps_server *server, sheaf_cluster *
     SHEAF__TRY(sheaf__ps_serve_saves(server, err));
     SHEAF__TRY(sheaf__ps_serve_waits(server, err));
     SHEAF__TRY(sheaf__ps_serve_marks(server, err));
+    SHEAF__TRY(sheaf__ps_serve_writer(server, err));
     const struct sheaf__service done = {
         .kind = SHEAF__PS_DONE, .serve = serve_done, .user = server};
     SHEAF__TRY(sheaf__net_serve(server->net, &done, err));
@@ -244,6 +252,7 @@ static void close_server(struct sheaf__ps_server *server)
     sheaf__net_free(server->net, sheaf__clock_deadline(GOODBYE_SECONDS));
     sheaf__ps_drop_waits(server);
     sheaf__pool_free(server->pool);
+    sheaf__ps_drop_claims(server);
     sheaf__ps_table_free(&server->table);
     for (int i = 0; i < server->worker_count; i++)
         sheaf__free(server->workers[i].mark);

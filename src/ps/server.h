@@ -35,6 +35,13 @@ struct sheaf__ps_waiting {
     int64_t grace;   /* JOIN: until then for those that never attached */
 };
 
+/* A directory for checkpoints "<prefix>-N" that the job has (server_writer.c). */
+struct sheaf__ps_claim {
+    char *prefix;
+    struct sheaf__file *lock; /* NULL: the file system has none */
+    int64_t last;             /* number that was given */
+};
+
 struct sheaf__ps_server {
     struct sheaf__net *net;
     struct sheaf__pool *pool; /* for updates too long for the driving thread */
@@ -47,6 +54,9 @@ struct sheaf__ps_server {
     struct sheaf__mutex lock;         /* of what follows */
     struct sheaf__ps_worker *workers; /* the chief first */
     int worker_count;
+    int writer; /* number of the worker that saves, or would if it had not gone */
+    struct sheaf__ps_claim *claims;
+    size_t claim_count, claim_capacity;
     char *note;     /* of a checkpoint that is being restored */
     char *restored; /* the checkpoint that the chief began with, "" for none; NULL: not yet said */
     struct sheaf__ps_waiting *waiting;
@@ -75,8 +85,25 @@ sheaf_status sheaf__ps_hold_note(struct sheaf__ps_server *server, const char *no
 void sheaf__ps_settle_note(struct sheaf__ps_server *server, bool take);
 sheaf_status sheaf__ps_serve_marks(struct sheaf__ps_server *server, sheaf_error *err);
 
+/* Who saves (server_writer.c). */
+
+/* With the lock held, when a worker has come or gone. */
+void sheaf__ps_elect(struct sheaf__ps_server *server);
+/* With the lock held: whether it is this one. */
+bool sheaf__ps_writes(const struct sheaf__ps_server *server, sheaf_task task);
+/* Gives up the directories. */
+void sheaf__ps_drop_claims(struct sheaf__ps_server *server);
+sheaf_status sheaf__ps_serve_writer(struct sheaf__ps_server *server, sheaf_error *err);
+
+/* Has the pool answer a call (server_save.c). */
+void sheaf__ps_submit(struct sheaf__ps_server *server, struct sheaf__call *call,
+                      sheaf_status (*run)(struct sheaf__ps_server *server, struct sheaf__call *call,
+                                          sheaf_error *err));
+
 /* With the lock held: the worker of that task, or NULL. */
 struct sheaf__ps_worker *sheaf__ps_worker_of(struct sheaf__ps_server *server, sheaf_task task);
+/* The worker of that task has done its part. */
+void sheaf__ps_finished(struct sheaf__ps_server *server, sheaf_task task);
 /* Something changed that waiting calls or the serving thread may wait for. */
 void sheaf__ps_changed(struct sheaf__ps_server *server);
 /* Gives up the calls that still wait, after the net is gone. */

@@ -55,53 +55,71 @@ sheaf_status sheaf__ps_hold_note(struct sheaf__ps_server *server, const char *no
     return SHEAF_OK;
 }
 
-/* One entry of a note; it is changed. What does not look like one is left alone. */
-static void take_entry(struct sheaf__ps_server *server, char *entry)
+/* One entry of a note, up to ';', for `mark`. False: it does not look like one. */
+static bool read_entry(const char *entry, sheaf_task *task, struct sheaf__buf *mark)
 {
-    sheaf_task task = {.index = -1};
     int used = 0;
-    if (sscanf(entry, "%19[^:]:%" SCNd32 " %*u %*u %n", task.job, &task.index, &used) != 2 ||
+    sheaf__buf_clear(mark);
+    if (sscanf(entry, "%19[^:]:%" SCNd32 " %*u %*u %n", task->job, &task->index, &used) != 2 ||
         used == 0)
-        return;
-    struct sheaf__ps_worker *w = sheaf__ps_worker_of(server, task);
-    struct sheaf__buf mark = {0};
-    if (w && sheaf__base64_get(&mark, entry + used) && !mark.failed)
-        sheaf__ps_take_mark(w, (struct sheaf__bytes){mark.data, mark.size});
-    sheaf__buf_free(&mark);
+        return false;
+    char *text = sheaf__strndup(entry + used, strcspn(entry + used, ";"));
+    const bool read = text && sheaf__base64_get(mark, text) && !mark->failed;
+    sheaf__free(text);
+    return read;
+}
+
+static const char *next_entry(const char *entry)
+{
+    const char *end = strchr(entry, ';');
+    return end ? end + 1 : NULL;
 }
 
 void sheaf__ps_settle_note(struct sheaf__ps_server *server, bool take)
 {
+    struct sheaf__buf mark = {0};
     sheaf__mutex_lock(&server->lock);
-    char *note = server->note;
-    server->note = NULL;
-    for (char *entry = note, *next; take && entry; entry = next) {
-        next = strchr(entry, ';');
-        if (next)
-            *next++ = 0;
-        take_entry(server, entry);
+    for (const char *e = take ? server->note : NULL; e; e = next_entry(e)) {
+        sheaf_task task;
+        struct sheaf__ps_worker *w =
+            read_entry(e, &task, &mark) ? sheaf__ps_worker_of(server, task) : NULL;
+        if (w)
+            sheaf__ps_take_mark(w, (struct sheaf__bytes){mark.data, mark.size});
     }
+    sheaf__free(server->note);
+    server->note = NULL;
     sheaf__mutex_unlock(&server->lock);
-    sheaf__free(note);
+    sheaf__buf_free(&mark);
+}
+
+/* What there is of a worker. With the lock held. */
+static void find_mark(struct sheaf__ps_server *server, sheaf_task task, struct sheaf__buf *mark)
+{
+    for (const char *e = server->note; e; e = next_entry(e)) {
+        sheaf_task found;
+        if (read_entry(e, &found, mark) && sheaf__ps_same_task(found, task))
+            return;
+    }
+    const struct sheaf__ps_worker *w = sheaf__ps_worker_of(server, task);
+    sheaf__buf_clear(mark);
+    if (w && !server->note)
+        sheaf__buf_bytes(mark, w->mark, w->mark_size);
 }
 
 /* The caller's own. */
 static void serve_mark(struct sheaf__call *call, void *user)
 {
     struct sheaf__ps_server *server = user;
-    sheaf__mutex_lock(&server->lock);
-    const struct sheaf__ps_worker *w = sheaf__ps_worker_of(server, sheaf__ps_caller(call));
-    const size_t size = w ? w->mark_size : 0;
-    void *copy = size > 0 ? sheaf__memdup(w->mark, size) : NULL;
-    sheaf__mutex_unlock(&server->lock);
+    struct sheaf__buf mark = {0};
     sheaf_error err = {0};
-    if (size > 0 && !copy) {
-        sheaf__no_memory(&err, "the place of a worker");
+    sheaf__mutex_lock(&server->lock);
+    find_mark(server, sheaf__ps_caller(call), &mark);
+    sheaf__mutex_unlock(&server->lock);
+    if (sheaf__buf_check(&mark, "the place of a worker", &err) < 0)
         sheaf__call_fail(call, &err);
-    } else {
-        sheaf__call_reply(call, &(struct sheaf__reply){.meta = copy, .meta_size = size});
-    }
-    sheaf__free(copy);
+    else
+        sheaf__call_reply(call, &(struct sheaf__reply){.meta = mark.data, .meta_size = mark.size});
+    sheaf__buf_free(&mark);
 }
 
 sheaf_status sheaf__ps_serve_marks(struct sheaf__ps_server *server, sheaf_error *err)

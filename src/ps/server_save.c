@@ -36,9 +36,9 @@ static void run_save_job(struct sheaf__pool_job *job)
     sheaf__free(s);
 }
 
-static void submit(struct sheaf__ps_server *server, struct sheaf__call *call,
-                   sheaf_status (*run)(struct sheaf__ps_server *, struct sheaf__call *,
-                                       sheaf_error *))
+void sheaf__ps_submit(struct sheaf__ps_server *server, struct sheaf__call *call,
+                      sheaf_status (*run)(struct sheaf__ps_server *server, struct sheaf__call *call,
+                                          sheaf_error *err))
 {
     sheaf_error err = {0};
     struct save_job *s = sheaf__calloc(1, sizeof(*s));
@@ -165,12 +165,12 @@ static sheaf_status read_shard(struct sheaf__ps_server *server, struct sheaf__ca
 
 static void serve_write(struct sheaf__call *call, void *user)
 {
-    submit(user, call, write_shards);
+    sheaf__ps_submit(user, call, write_shards);
 }
 
 static void serve_read(struct sheaf__call *call, void *user)
 {
-    submit(user, call, read_shard);
+    sheaf__ps_submit(user, call, read_shard);
 }
 
 static void serve_settle(struct sheaf__call *call, void *user)
@@ -215,7 +215,7 @@ static sheaf_status prove(struct sheaf__ps_server *server, struct sheaf__call *c
 
 static void serve_prove(struct sheaf__call *call, void *user)
 {
-    submit(user, call, prove);
+    sheaf__ps_submit(user, call, prove);
 }
 
 sheaf_status sheaf__ps_serve_saves(struct sheaf__ps_server *server, sheaf_error *err)

@@ -61,8 +61,10 @@ static sheaf_status fate(struct sheaf__ps_server *server, const struct sheaf__ps
         return attach(server, w->call, err);
     case SHEAF__PS_AWAIT:
         return server->restored ? SHEAF_OK : await_chief(server, "restored its checkpoint", err);
-    default:
-        return others_ended(server, w->task, w->grace) ? SHEAF_OK : SHEAF_PENDING;
+    default: /* who does not save need not wait for the others */
+        return !sheaf__ps_writes(server, w->task) || others_ended(server, w->task, w->grace)
+                   ? SHEAF_OK
+                   : SHEAF_PENDING;
     }
 }
 
@@ -201,6 +203,7 @@ static void serve_join(struct sheaf__call *call, void *user)
     struct sheaf__cursor c = sheaf__cursor_of(meta.data, meta.size);
     uint64_t grace_ns = 0;
     sheaf__cursor_fixed64(&c, &grace_ns);
+    sheaf__ps_finished(user, sheaf__ps_caller(call));
     answer_later(user,
                  &(struct sheaf__ps_waiting){call, SHEAF__PS_JOIN, sheaf__ps_caller(call),
                                              sheaf__clock_after((int64_t)(grace_ns & INT64_MAX))});

@@ -130,6 +130,23 @@ def case_ps(t):
     exactly_once(t, [("--worker 2 --ps 2", 1)], rows=2)
 
 
+def case_ps_without_chief(t):
+    """The chief is killed; its place is in what another worker saves."""
+    folder = write_numbers(t)
+    argv = [t.helper("epochs"), folder, t.out, str(EPOCHS), str(NUMBERS), "1"]
+    tasks = t.cluster(worker=2, ps=2).start_all(*argv)
+    tasks["worker:0"].says("^step 60$")
+    tasks.pop("worker:0").kill()
+    for task in tasks.values():
+        check(task.ends(60) == 0, "failed", task.show())
+    counts = value_of(t, "counts")
+    check(0 < sum(counts[0]) < EPOCHS * NUMBERS, "the chief was not killed on its way", counts[0])
+    check(counts[1] == [EPOCHS] * NUMBERS, "worker 1", counts[1])
+    task = t.start("again", *argv_of("--worker 2 --ps 2", argv))
+    check(task.ends(60) == 0 and not task.err, "failed", task.show())
+    check(value_of(t, "counts")[:2] == [[EPOCHS] * NUMBERS] * 2, f"not {EPOCHS} times each", value_of(t, "counts"))
+
+
 # ---- the main job ----
 
 def results(text):

@@ -62,11 +62,11 @@ def case_T16_stopped_worker(t):
     tasks["worker:1"].ends(1)
 
 
-def start_unlike(t, cluster, first, other):
+def start_unlike(t, cluster, first, other, **env):
     """The main job with other arguments for worker 1, so that it cannot be through before it is killed."""
-    tasks = {f"ps:{i}": cluster.start("ps", i, *t.digits_argv()) for i in range(len(cluster.addresses["ps"]))}
+    tasks = {f"ps:{i}": cluster.start("ps", i, *t.digits_argv(), **env) for i in range(len(cluster.addresses["ps"]))}
     for i, args in enumerate((first, other)):
-        tasks[f"worker:{i}"] = cluster.start("worker", i, *t.digits_argv(*args))
+        tasks[f"worker:{i}"] = cluster.start("worker", i, *t.digits_argv(*args), **env)
     tasks["worker:0"].says("epoch 9 ")
     return tasks
 
@@ -86,16 +86,76 @@ def case_worker_of_ps(t):
 
 
 def case_chief_of_ps(t):
-    """The other workers end their part; no last checkpoint comes, the newest is whole."""
-    cluster = t.cluster(worker=2, ps=1)
-    tasks = start_unlike(t, cluster, FOREVER, ("--epochs", str(int(300 / SLOW))))
+    """Worker 1 saves in its place, and the last checkpoint, too, with which the evaluator ends."""
+    cluster = t.cluster(worker=2, ps=2, evaluator=1)
+    tasks = {f"{job}:{i}": cluster.start(job, i, *t.digits_argv(*FOREVER), SHEAF_RUN_ID="one")
+             for job, i in (("ps", 0), ("ps", 1), ("worker", 0), ("evaluator", 0))}
+    tasks["worker:0"].says("epoch 3 ")
+    argv = t.digits_argv("--epochs", str(int(200 / SLOW)))
+    tasks["worker:1"] = cluster.start("worker", 1, *argv, SHEAF_RUN_ID="one")
+    time.sleep(0.3)
     tasks["worker:0"].kill()
-    named_in_time([tasks["ps:0"]], cluster.named("worker:0"), time.monotonic())
+    named_in_time([tasks["ps:0"], tasks["ps:1"]], cluster.named("worker:0"), time.monotonic())
+    before = t.checkpoints()[-1]
     code = tasks["worker:1"].ends(60)
-    check(code == 0, f"exit code {code}", tasks["worker:1"].show())
-    code = tasks["ps:0"].ends(5)
-    check(code == 0, f"exit code {code}", tasks["ps:0"].show())
-    goes_on(t)
+    check(code == 0 and not tasks["worker:1"].err, f"exit code {code}", tasks["worker:1"].show())
+    for name in ("ps:0", "ps:1"):
+        code = tasks[name].ends(5)
+        check(code == 0, f"exit code {code}", tasks[name].show())
+    last = t.checkpoints()[-1]
+    check(last > before, f"no checkpoint after {before}")
+    check(not half_saved(t), "half a checkpoint", half_saved(t))
+    check(not os.path.exists(f"{t.out}/.ckpt.lock"), "the directory is still taken")
+    result = re.search(r"^checkpoint (\S+)\naccuracy (\S+)\n\Z", tasks["worker:1"].out, re.M)
+    check(result and result.group(1) == f"{t.out}/ckpt-{last}", "its summary", tasks["worker:1"].show())
+    evaluator = tasks["evaluator:0"]
+    code = evaluator.ends(10)
+    check(code == 0 and not evaluator.err, f"exit code {code}", evaluator.show())
+    check(evaluator.out.splitlines()[-1] == "{} accuracy {}".format(*result.groups()), "its last line", evaluator.show())
+    verify_all(t)
+
+
+def verify_all(t):
+    for number in t.checkpoints():
+        task = t.start("verify", SHEAF, "ckpt", "verify", f"{t.out}/ckpt-{number}")
+        check(task.ends(20) == 0, f"checkpoint {number} is damaged", task.show())
+
+
+def named_newest(t):
+    """Number of the checkpoint that the state file names."""
+    with open(f"{t.out}/checkpoint", encoding="utf-8") as f:
+        return int(re.match(r'model_checkpoint_path: "ckpt-(\d+)"', f.read()).group(1))
+
+
+def wait_for_newer(t, task, number):
+    end = time.monotonic() + 20 * SLOW
+    while named_newest(t) <= number:
+        check(time.monotonic() < end and task.running(), f"no checkpoint after {number}", task.show())
+        time.sleep(0.01)
+
+
+def case_slow_chief_of_ps(t):
+    """A chief that was stopped, most often in a save, and goes on has lost its turn, says why, and adds nothing. The signs of
+    life are many, so that it is missed soon."""
+    for moment in range(4):
+        t.out = f"{t.work}/out-{moment}"
+        cluster = t.cluster(worker=2, ps=1)
+        tasks = start_unlike(t, cluster, FOREVER, FOREVER, SHEAF_HEARTBEAT_MS=str(int(100 * SLOW)))
+        time.sleep(0.003 * moment)
+        tasks["worker:0"].kill(signal.SIGSTOP)
+        tasks["worker:1"].says(r"^epoch \d+ step")
+        newest = named_newest(t)
+        wait_for_newer(t, tasks["worker:1"], newest)
+        tasks["worker:0"].kill(signal.SIGCONT)
+        tasks["worker:0"].fails(cluster.named("ps:0"), "it heard nothing from this task for ", limit=ENDED)
+        check(named_newest(t) > newest, f"checkpoint {named_newest(t)} after {newest}")
+        wait_for_newer(t, tasks["worker:1"], named_newest(t))
+        tasks["worker:1"].kill(signal.SIGTERM)
+        tasks["worker:1"].ends(ENDED)
+        tasks["ps:0"].ends(ENDED)
+        check(not half_saved(t), "half a checkpoint", half_saved(t))
+        check(named_newest(t) == t.checkpoints()[-1], "the state file", named_newest(t), t.checkpoints())
+        verify_all(t)
 
 
 def value_of(t, number, key):

@@ -167,6 +167,9 @@ struct fake_group {
     } held[512];
     size_t count;
     bool not_writer;
+    int leaves;         /* that are given; then the turn is lost, as it is to `not_writer` */
+    int64_t last;       /* number that was given */
+    int taken;          /* how often the directory was */
     const char *blind;  /* a device whose task does not see the directory */
     const char *broken; /* a device whose task cannot write */
     int proofs, writes, reads, fetches, settles;
@@ -178,9 +181,17 @@ static inline struct fake_group *fake_group_of(struct sheaf__save_group *g)
     return (struct fake_group *)g;
 }
 
-static inline bool fake_group_writes(struct sheaf__save_group *g)
+static inline bool fake_group_restores(struct sheaf__save_group *g)
 {
     return !fake_group_of(g)->not_writer;
+}
+
+static inline sheaf_status fake_group_writes(struct sheaf__save_group *g, bool *now,
+                                             sheaf_error *err)
+{
+    (void)err;
+    *now = !fake_group_of(g)->not_writer;
+    return SHEAF_OK;
 }
 
 static inline bool fake_group_is_local(struct sheaf__save_group *g, const char *device)
@@ -283,8 +294,59 @@ static inline sheaf_tensor *fake_group_fetch(struct sheaf__save_group *g,
     return sheaf__frame_own(sheaf_tensor_keep(f->held[s->handle].value));
 }
 
+static inline sheaf_status fake_turn(const struct fake_group *f, sheaf_error *err)
+{
+    return f->not_writer ? sheaf_error_set(err, SHEAF_ERR_UNAVAILABLE, "another one writes")
+                         : SHEAF_OK;
+}
+
+static inline sheaf_status fake_take(struct sheaf__save_group *g, const char *prefix, int64_t *last,
+                                     sheaf_error *err)
+{
+    struct fake_group *f = fake_group_of(g);
+    (void)prefix;
+    f->taken++;
+    *last = f->last;
+    return fake_turn(f, err);
+}
+
+static inline sheaf_status fake_number(struct sheaf__save_group *g, const char *prefix,
+                                       int64_t *number, sheaf_error *err)
+{
+    struct fake_group *f = fake_group_of(g);
+    (void)prefix;
+    f->last = *number > f->last ? *number : f->last + 1;
+    *number = f->last;
+    return fake_turn(f, err);
+}
+
+static inline sheaf_status fake_leave(struct sheaf__save_group *g, sheaf_error *err)
+{
+    struct fake_group *f = fake_group_of(g);
+    f->not_writer = f->not_writer || f->leaves == 0;
+    f->leaves--;
+    return fake_turn(f, err);
+}
+
+static const struct sheaf__save_turns fake_turns = {
+    .take = fake_take, .number = fake_number, .leave = fake_leave};
+
 static const struct sheaf__save_group_class fake_group_class = {
+    .restores = fake_group_restores,
     .writes = fake_group_writes,
+    .is_local = fake_group_is_local,
+    .prove = fake_group_prove,
+    .write = fake_group_write,
+    .read = fake_group_read,
+    .settle = fake_group_settle,
+    .fetch = fake_group_fetch,
+};
+
+/* Where writers take turns. */
+static const struct sheaf__save_group_class fake_turns_class = {
+    .restores = fake_group_restores,
+    .writes = fake_group_writes,
+    .turns = &fake_turns,
     .is_local = fake_group_is_local,
     .prove = fake_group_prove,
     .write = fake_group_write,

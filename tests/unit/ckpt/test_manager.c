@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "base/thread.h"
 #include "ckpt/directory.h"
+#include "ckpt/sweep.h"
 
 #include <string.h>
 
@@ -569,6 +570,149 @@ static void test_leftovers(void **state)
     end(&r);
 }
 
+/* Where writers take turns. */
+
+/* A run whose tensor is held by `g`'s task; it writes if `writes`. */
+static struct run take_part(struct fake_group **g, bool writes)
+{
+    sheaf_error err;
+    struct run r = {.w = fake_new()};
+    *g = fake_group_new("/job:worker/replica:0/task:0");
+    (*g)->group.cls = &fake_turns_class;
+    (*g)->not_writer = !writes;
+    (*g)->leaves = 1000;
+    fake_hold(*g, r.w, "/job:ps/replica:0/task:0/device:CPU:0", sheaf_float(1), 0, 1);
+    r.checkpoint = sheaf_checkpoint_new();
+    sheaf_checkpoint_add(r.checkpoint, "w", &r.w->trackable);
+    rig_ok(sheaf_checkpoint_manager_new(r.checkpoint, rig_path("run"), NULL, &r.manager, &err),
+           &err);
+    return r;
+}
+
+static void leave(struct run *r, struct fake_group *g)
+{
+    sheaf_checkpoint_manager_free(r->manager);
+    sheaf_checkpoint_free(r->checkpoint);
+    fake_free(r->w);
+    fake_group_free(g);
+}
+
+/* Who takes over goes on behind the numbers that were given, without what a save left that did not
+ * come to its end; nobody else's files are touched, the lock is the group's. */
+static void takes_over(void **state)
+{
+    (void)state;
+    static const char before[] = ".ckpt-3.index.tmp-1-1 .ckpt-3.sheaf ckpt-3.data-00000-of-00001 "
+                                 "ckpt-3_temp ckpt-7.data-00000-of-00001 notes.txt",
+                      after[] = ".ckpt-4.sheaf checkpoint ckpt-4.data-00000-of-00002 "
+                                "ckpt-4.data-00001-of-00002 ckpt-4.index "
+                                "ckpt-7.data-00000-of-00001 notes.txt";
+    struct fake_group *g;
+    sheaf_error err;
+    const char *path = "";
+    rig_ok(sheaf__file_mkdir(rig_path("run"), 0, &err), &err);
+    rig_ok(sheaf__file_mkdir(rig_path("run/ckpt-3_temp"), 0, &err), &err);
+    put_file("run", ".ckpt-3.index.tmp-1-1");
+    put_file("run", ".ckpt-3.sheaf");
+    put_file("run", "ckpt-3.data-00000-of-00001");
+    put_file("run", "ckpt-7.data-00000-of-00001");
+    put_file("run", "notes.txt");
+    put_file("run/ckpt-3_temp", "part-00000-of-00001.index");
+    struct run r = take_part(&g, false);
+    rig_ok(sheaf_manager_save(r.manager, false, &path, &err), &err);
+    assert_null(path);
+    assert_string_equal(list(), before);
+    assert_int_equal(g->taken, 0);
+    g->not_writer = false;
+    g->last = 3;
+    rig_ok(sheaf_manager_save(r.manager, false, &path, &err), &err);
+    assert_string_equal(sheaf__path_name(path), "ckpt-4");
+    assert_string_equal(list(), after);
+    rig_ok(sheaf_manager_save(r.manager, false, &path, &err), &err);
+    assert_int_equal(g->taken, 1);
+    leave(&r, g);
+    sheaf_frame_clear();
+}
+
+/* What the last writer has put in place stays. */
+static void takes_over_what_is_whole(void **state)
+{
+    (void)state;
+    struct fake_group *g, *h;
+    sheaf_error err;
+    const char *path = "";
+    struct run r = take_part(&g, true);
+    rig_ok(sheaf_manager_save(r.manager, false, &path, &err), &err);
+    struct run other = take_part(&h, false);
+    h->not_writer = false;
+    h->last = g->last;
+    rig_ok(sheaf_manager_save(other.manager, false, &path, &err), &err);
+    assert_string_equal(sheaf__path_name(path), "ckpt-2");
+    assert_true(sheaf__directory_has(rig_path("run/ckpt-1")));
+    leave(&other, h);
+    leave(&r, g);
+    sheaf_frame_clear();
+}
+
+/* Who has lost its turn makes nothing visible, whenever it finds out: before the index, or with the
+ * checkpoint in place before the state file says so. */
+static void loses_its_turn(void **state)
+{
+    (void)state;
+    sheaf_error err;
+    struct fake_group *g;
+    struct run r = take_part(&g, true);
+    rig_ok(sheaf_manager_save(r.manager, false, NULL, &err), &err);
+    char *state_file = NULL, *found = NULL;
+    rig_ok(sheaf__file_read_all(rig_path("run/checkpoint"), 999, &state_file, NULL, &err), &err);
+    static const char before[] = ".ckpt-1.sheaf checkpoint ckpt-1.data-00000-of-00002 "
+                                 "ckpt-1.data-00001-of-00002 ckpt-1.index";
+    assert_string_equal(list(), before);
+    for (int given = 0; given < 2; given++) {
+        g->not_writer = false;
+        g->leaves = given;
+        rig_fails(sheaf_manager_save(r.manager, false, NULL, &err), &err, SHEAF_ERR_UNAVAILABLE,
+                  "another one writes");
+        if (given == 0)
+            assert_string_equal(list(), before);
+        rig_ok(sheaf__file_read_all(rig_path("run/checkpoint"), 999, &found, NULL, &err), &err);
+        assert_string_equal(found, state_file);
+        sheaf__free(found);
+    }
+    assert_true(sheaf__directory_has(rig_path("run/ckpt-3")));
+    sheaf__free(state_file);
+    leave(&r, g);
+    sheaf_frame_clear();
+}
+
+/* Its files are gone, as the next writer has swept them: the turn is the cause, not the files. */
+static sheaf_status swept(struct sheaf__save_group *g, sheaf_error *err)
+{
+    sheaf_status status = fake_leave(g, err);
+    sheaf__sweep_leftovers(rig_path("run"), "ckpt");
+    fake_group_of(g)->leaves = 0; /* and from now on */
+    return status;
+}
+
+static void is_swept(void **state)
+{
+    (void)state;
+    static const struct sheaf__save_turns turns = {
+        .take = fake_take, .number = fake_number, .leave = swept};
+    struct sheaf__save_group_class cls = fake_turns_class;
+    sheaf_error err;
+    struct fake_group *g;
+    struct run r = take_part(&g, true);
+    cls.turns = &turns;
+    g->group.cls = &cls;
+    g->leaves = 1;
+    rig_fails(sheaf_manager_save(r.manager, false, NULL, &err), &err, SHEAF_ERR_UNAVAILABLE,
+              "another one writes");
+    assert_string_equal(list(), ".ckpt-1.sheaf");
+    leave(&r, g);
+    sheaf_frame_clear();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -587,6 +731,10 @@ int main(void)
         rig_test(follows_to_the_end),
         rig_test(waits_no_longer_than_told),
         rig_test(last_belongs_to_a_run),
+        rig_test(takes_over),
+        rig_test(takes_over_what_is_whole),
+        rig_test(loses_its_turn),
+        rig_test(is_swept),
     };
     return rig_run(tests);
 }

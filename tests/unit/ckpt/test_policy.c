@@ -59,7 +59,7 @@ static sheaf_status save(struct cluster *k, const char *name,
     bool skipped;
     sheaf_checkpoint_options options = {.sharding = callback};
     struct sheaf__ckpt_save save = {
-        .root = &k->root->trackable, .path = rig_path(name), .options = &options};
+        .root = &k->root->trackable, .path = rig_path(name), .options = &options, .writes = true};
     return sheaf__ckpt_save(&save, &skipped, err);
 }
 
@@ -544,8 +544,10 @@ static void s214_any_cut_to_any_other(void **state)
             sheaf_sharding_callback callbacks[] = {{random_policy, "Random", NULL},
                                                    {all_in_one, "All in one", &notes}};
             sheaf_checkpoint_options options = {.sharding = roll(3) ? &callbacks[roll(2)] : NULL};
-            struct sheaf__ckpt_save save = {
-                .root = &from.root->trackable, .path = rig_path("x"), .options = &options};
+            struct sheaf__ckpt_save save = {.root = &from.root->trackable,
+                                            .path = rig_path("x"),
+                                            .options = &options,
+                                            .writes = true};
             rig_ok(sheaf__ckpt_save(&save, &skipped, &err), &err);
             rig_ok(sheaf__ckpt_restore(&to.root->trackable, NULL, rig_path("x"), &err), &err);
             for (int i = 0; i < TABLES; i++) {

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ckpt/lock.h"
+
+#include "base/digest.h"
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+#include <string.h>
+
+/* A lock that is being taken. */
+struct taking {
+    const char *name, *directory;
+    char *path;
+    struct sheaf__file *file;
+};
+
+/* Whether the file that is locked is the one of that name: its last owner may have deleted it between
+ * the opening and the lock. */
+static sheaf_status is_current(struct sheaf__file *lock, bool *same, sheaf_error *err)
+{
+    uint64_t mark;
+    char *found = NULL;
+    size_t size = 0;
+    SHEAF__TRY(sheaf__random_bytes(&mark, sizeof(mark), err));
+    SHEAF__TRY(sheaf__file_truncate(lock, 0, err));
+    SHEAF__TRY(sheaf__file_write_at(lock, 0, &mark, sizeof(mark), err));
+    *same = sheaf__file_read_all(sheaf__file_path(lock), sizeof(mark), &found, &size, NULL) >= 0 &&
+            size == sizeof(mark) && memcmp(found, &mark, size) == 0;
+    sheaf__free(found);
+    return SHEAF_OK;
+}
+
+static sheaf_status no_saves(const struct taking *t, sheaf_error *fault, sheaf_error *err)
+{
+    sheaf__str_copy(fault->file, sizeof(fault->file), t->directory);
+    sheaf__error_prefix(fault, "no checkpoint can be saved in the directory");
+    return sheaf__error_copy(err, fault);
+}
+
+/* Opens and locks. `*same` false: somebody just gave the lock back, it is to be tried again. */
+static sheaf_status try_lock(struct taking *t, bool *same, sheaf_error *err)
+{
+    sheaf_error fault = {0};
+    *same = true;
+    if (sheaf__file_open(t->path, SHEAF__FILE_UPDATE, &t->file, &fault) < 0)
+        return no_saves(t, &fault, err);
+    const sheaf_status locked = sheaf__file_lock(t->file, NULL);
+    sheaf_status status = SHEAF_OK;
+    if (locked == SHEAF_ERR_ALREADY_EXISTS) {
+        const struct sheaf__place where = {t->directory, SHEAF__UNKNOWN, SHEAF__UNKNOWN};
+        status =
+            sheaf__error_at(err, SHEAF_ERR_FAILED_PRECONDITION, &where,
+                            "another process saves checkpoints '%s-N' in the directory", t->name);
+    } else if (locked >= 0 && is_current(t->file, same, &fault) < 0) {
+        status = no_saves(t, &fault, err);
+    } /* a file system without locks refuses nobody */
+    if (status < 0 || !*same) {
+        sheaf__file_close(t->file, NULL);
+        t->file = NULL;
+    }
+    return status;
+}
+
+static sheaf_status take(struct taking *t, sheaf_error *err)
+{
+    enum { TRIES = 100 };
+    sheaf_status status = SHEAF_OK;
+    bool same = false;
+    for (int i = 0; i < TRIES && status >= 0 && !same; i++)
+        status = try_lock(t, &same, err);
+    if (status >= 0 && !same)
+        status = sheaf__error(err, SHEAF_ERR_FAILED_PRECONDITION,
+                              "%s was taken and given back %d times by others", t->path, TRIES);
+    return status;
+}
+
+sheaf_status sheaf__ckpt_lock(const char *prefix, struct sheaf__file **lock, sheaf_error *err)
+{
+    char *directory = sheaf__path_directory(prefix);
+    struct taking t = {.name = sheaf__path_name(prefix), .directory = directory};
+    t.path = directory ? sheaf__printf("%s/.%s.lock", directory, t.name) : NULL;
+    sheaf_status status = t.path ? take(&t, err) : sheaf__no_memory(err, "a checkpoint manager");
+    if (status >= 0)
+        *lock = t.file;
+    sheaf__free(t.path);
+    sheaf__free(directory);
+    return status;
+}
+
+void sheaf__ckpt_unlock(struct sheaf__file *lock)
+{
+    if (lock)
+        sheaf__file_unlink(sheaf__file_path(lock), NULL); /* while it is ours */
+    sheaf__file_close(lock, NULL);
+}
