@@ -140,12 +140,15 @@ static void train(sheaf_strategy *s, struct model *m, sheaf_error *err)
         if (err->status < 0 || (now > before && report(s, &events, e + 1, now, loss, err) < 0))
             goto out;
     }
-    if (sheaf_strategy_join(s, 0, err) < 0 || sheaf_manager_save(manager, true, &path, err) < 0 ||
-        !sheaf_strategy_should_checkpoint(s))
+    if (sheaf_strategy_join(s, 0, err) < 0)
         goto out;
     now = sheaf_tensor_integer(sheaf_value(m->v[STEP]), 0); /* with the other workers' last */
+    if (sheaf_manager_end(manager, now > first, &path, err) < 0 ||
+        !sheaf_strategy_should_checkpoint(s))
+        goto out;
     double rate = BATCH * (double)(now - first) / (seconds() - begin);
-    if (evaluate(m, &accuracy, err) >= 0 && point(&events, "accuracy", now, accuracy, err) >= 0)
+    if (evaluate(m, &accuracy, err) >= 0 &&
+        (now == first || point(&events, "accuracy", now, accuracy, err) >= 0))
         summary(now, rate, loss, path, accuracy);
 out:
     sheaf_event_writer_close(events, err->status < 0 ? NULL : err);

@@ -192,14 +192,21 @@ static sheaf_status report(sheaf_strategy *s, sheaf_event_writer **events, int64
     return point(events, "loss", step, loss, err);
 }
 
+/* What came of it; the rate is 0 if no step was left to be made. */
 static void summary(int64_t steps, double rate, double loss, const char *checkpoint,
                     double accuracy)
 {
-    if (o.json)
-        printf("{\"steps\": %lld, \"examples_per_second\": %.1f, \"loss\": %.6f, "
-               "\"checkpoint\": \"%s\", \"accuracy\": %.4f}\n",
-               (long long)steps, rate, loss, checkpoint, accuracy);
+    char made[96] = "";
+    if (rate == 0)
+        show("nothing to do: %s has reached step %lld", o.out, (long long)steps);
     else
-        printf("steps %lld\nexamples/s %.0f\nloss %.4f\ncheckpoint %s\naccuracy %.4f\n",
-               (long long)steps, rate, loss, checkpoint, accuracy);
+        snprintf(made, sizeof(made),
+                 o.json ? "%.1f, \"loss\": %.6f" : "examples/s %.0f\nloss %.4f\n", rate, loss);
+    if (o.json)
+        printf("{\"steps\": %lld, \"examples_per_second\": %s, \"checkpoint\": \"%s\", "
+               "\"accuracy\": %.4f}\n",
+               (long long)steps, *made ? made : "null, \"loss\": null", checkpoint, accuracy);
+    else
+        printf("steps %lld\n%scheckpoint %s\naccuracy %.4f\n", (long long)steps, made, checkpoint,
+               accuracy);
 }

@@ -124,6 +124,10 @@ SHEAF_CHECKED sheaf_status sheaf_manager_restore(sheaf_checkpoint_manager *m, co
 /** Saves now, under a number above all that are there (none is ever replaced), then deletes the oldest beyond max_to_keep. */
 SHEAF_CHECKED sheaf_status sheaf_manager_save(sheaf_checkpoint_manager *m, bool last,
                                               const char **path, sheaf_error *err);
+/** Ends the run: with a last save, or, if nothing has `changed` since, with the checkpoint that was restored or saved last. Then
+ *  nothing is written but that it was the last one of this run, too, for sheaf_checkpoint_wait(). */
+SHEAF_CHECKED sheaf_status sheaf_manager_end(sheaf_checkpoint_manager *m, bool changed,
+                                             const char **path, sheaf_error *err);
 /** Saves if `step` passed a multiple of every_steps since the last call. */
 SHEAF_CHECKED sheaf_status sheaf_manager_step(sheaf_checkpoint_manager *m, int64_t step,
                                               sheaf_error *err);

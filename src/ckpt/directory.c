@@ -2,6 +2,7 @@
 #include "ckpt/directory.h"
 
 #include "base/clock.h"
+#include "base/config.h"
 #include "base/crc32c.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -259,10 +260,8 @@ sheaf_status sheaf__directory_highest(const char *prefix, int64_t *number, sheaf
     return SHEAF_OK;
 }
 
-sheaf_status sheaf__directory_sidecar(const char *path, struct sheaf__sidecar *sidecar,
-                                      sheaf_error *err)
+static sheaf_status index_crc(const char *path, uint32_t *crc, sheaf_error *err)
 {
-    *sidecar = (struct sheaf__sidecar){0};
     char *index = sheaf__bundle_index_path(path);
     struct sheaf__map *map = NULL;
     if (!index)
@@ -270,8 +269,38 @@ sheaf_status sheaf__directory_sidecar(const char *path, struct sheaf__sidecar *s
     sheaf_status status = sheaf__file_map(index, &map, err);
     sheaf__free(index);
     SHEAF__TRY(status);
-    status = sheaf__sidecar_read(path, sheaf__crc32c(map->data, map->size), sidecar, err);
+    *crc = sheaf__crc32c(map->data, map->size);
     sheaf__unref(map);
+    return SHEAF_OK;
+}
+
+sheaf_status sheaf__directory_sidecar(const char *path, struct sheaf__sidecar *sidecar,
+                                      sheaf_error *err)
+{
+    uint32_t crc;
+    *sidecar = (struct sheaf__sidecar){0};
+    SHEAF__TRY(index_crc(path, &crc, err));
+    return sheaf__sidecar_read(path, crc, sidecar, err);
+}
+
+sheaf_status sheaf__directory_end_run(const char *path, sheaf_error *err)
+{
+    struct sheaf__sidecar s = {0};
+    uint32_t crc;
+    SHEAF__TRY(index_crc(path, &crc, err));
+    sheaf_status status = sheaf__sidecar_read(path, crc, &s, err);
+    char *run = sheaf__strdup(sheaf__config_text(SHEAF__CONFIG_RUN_ID));
+    if (status >= 0 && !run)
+        status = no_memory(err);
+    if (status >= 0) {
+        sheaf__free(s.run_id);
+        s.run_id = run;
+        run = NULL;
+        s.last = true;
+        status = sheaf__sidecar_write(path, crc, &s, err);
+    }
+    sheaf__free(run);
+    sheaf__sidecar_free(&s);
     return status;
 }
 

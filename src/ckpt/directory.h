@@ -32,5 +32,7 @@ sheaf_status sheaf__directory_highest(const char *prefix, int64_t *number, sheaf
 /* What is noted beside a checkpoint; zeroed if nothing is. */
 sheaf_status sheaf__directory_sidecar(const char *path, struct sheaf__sidecar *sidecar,
                                       sheaf_error *err);
+/* Notes beside a checkpoint that this run ends with it. */
+sheaf_status sheaf__directory_end_run(const char *path, sheaf_error *err);
 
 #endif

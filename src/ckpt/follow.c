@@ -58,7 +58,9 @@ static sheaf_status look(struct next *n, sheaf_error *err)
     const bool newer = i < paths.count && (!n->previous || strcmp(paths.items[i], n->previous));
     if (newer)
         n->path = sheaf__frame_text(paths.items[i], strlen(paths.items[i]));
-    n->over = !newer && paths.count && is_last(paths.items[0]);
+    /* One that is damaged may have been the last, too. */
+    n->over = !newer && paths.count &&
+              (is_last(paths.items[0]) || (i < paths.count && is_last(paths.items[i])));
     sheaf__strings_clear(&paths);
     return status;
 }

@@ -22,6 +22,7 @@ struct sheaf_checkpoint_manager {
     char *directory;
     char *name;
     char *prefix;                    /* directory and name */
+    char *newest;                    /* checkpoint that was restored or saved; NULL: none */
     struct sheaf__save_group *group; /* of the save that is under way */
     bool saves;                      /* this process has the directory, alone or for its job */
     struct sheaf__file *lock;        /* NULL: it has none, or the group holds it */
@@ -48,6 +49,7 @@ void sheaf_checkpoint_manager_free(sheaf_checkpoint_manager *m)
     sheaf__free(m->directory);
     sheaf__free(m->name);
     sheaf__free(m->prefix);
+    sheaf__free(m->newest);
     sheaf__free(m);
 }
 
@@ -201,6 +203,16 @@ static bool sweep(sheaf_checkpoint_manager *m)
     return dropped;
 }
 
+static sheaf_status set_newest(sheaf_checkpoint_manager *m, const char *path, sheaf_error *err)
+{
+    char *copy = path ? sheaf__strdup(path) : NULL;
+    if (path && !copy)
+        return no_memory(err);
+    sheaf__free(m->newest);
+    m->newest = copy;
+    return SHEAF_OK;
+}
+
 static sheaf_status committed(void *user, const char *path, sheaf_error *err)
 {
     sheaf_checkpoint_manager *m = user;
@@ -223,8 +235,27 @@ sheaf_status sheaf_manager_save(sheaf_checkpoint_manager *m, bool last, const ch
     options.last |= last;
     struct sheaf__ckpt_save how = {
         .options = &options, .keeps = true, .committed = committed, .user = m};
+    const char *saved = NULL;
     SHEAF__TRY(look_who_saves(m, &how, err));
-    return sheaf__checkpoint_save_next(m->checkpoint, &how, m->prefix, path, err);
+    SHEAF__TRY(sheaf__checkpoint_save_next(m->checkpoint, &how, m->prefix, &saved, err));
+    if (path)
+        *path = saved;
+    return saved ? set_newest(m, saved, err) : SHEAF_OK;
+}
+
+sheaf_status sheaf_manager_end(sheaf_checkpoint_manager *m, bool changed, const char **path,
+                               sheaf_error *err)
+{
+    struct sheaf__ckpt_save how = {0};
+    SHEAF__TRY(check_manager(m, err));
+    if (changed || !m->newest)
+        return sheaf_manager_save(m, true, path, err);
+    SHEAF__TRY(look_who_saves(m, &how, err));
+    if (how.writes)
+        SHEAF__TRY(sheaf__directory_end_run(m->newest, err));
+    if (path)
+        *path = sheaf__frame_text(m->newest, strlen(m->newest));
+    return SHEAF_OK;
 }
 
 /* Rounds down, for negative steps too. */
@@ -351,5 +382,5 @@ sheaf_status sheaf_manager_restore(sheaf_checkpoint_manager *m, const char **pat
                                    : restore_newest(m, g, &found, err));
     if (path)
         *path = found;
-    return SHEAF_OK;
+    return set_newest(m, found, err);
 }

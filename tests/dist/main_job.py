@@ -177,6 +177,43 @@ def case_again_ps(t):
     goes_on(t, lambda *args: t.launch("--worker 2 --ps 2", *args))
 
 
+def finished(t, start):
+    """What is through says so when it is started again, and saves nothing; its evaluator ends, too."""
+    first = summary(start("--epochs", "9"))
+    files = sorted(os.listdir(t.out))
+    task = start("--epochs", "9")
+    code = task.ends(20)
+    check(code == 0 and not task.err, f"exit code {code}", task.show())
+    lines = [line.split("| ")[-1] for line in task.out.splitlines() if not line.startswith("evaluator")]
+    check(lines == [f"nothing to do: {t.out} has reached step {first['steps']}", f"steps {first['steps']}",
+                    f"checkpoint {first['checkpoint']}", f"accuracy {first['accuracy']}"], "lines", task.show())
+    seen = re.findall(r"^evaluator:0\| (.*)$", task.out, re.M)
+    check(all(line == f"{first['checkpoint']} accuracy {first['accuracy']}" for line in seen), "the evaluator", seen)
+    check(sorted(os.listdir(t.out)) == files, "other files", files, sorted(os.listdir(t.out)))
+    again = summary(start("--epochs", "10"))
+    check(again["epochs"] == [10] and again["checkpoint"] != first["checkpoint"], "it goes on", again)
+
+
+def case_finished(t):
+    finished(t, t.digits)
+
+
+def case_finished_workers(t):
+    finished(t, lambda *args: t.launch("--worker 2 --evaluator 1", *args))
+
+
+def case_finished_ps(t):
+    finished(t, lambda *args: t.launch("--worker 2 --ps 2 --evaluator 1", *args))
+
+
+def case_finished_json(t):
+    check(t.digits("--epochs", "2").ends(60) == 0, "failed")
+    task = t.digits("--epochs", "2", "--json")
+    check(task.ends(20) == 0, "failed", task.show())
+    last = json.loads(task.out.splitlines()[-1])
+    check(last["steps"] == 46 and last["loss"] is None and last["examples_per_second"] is None, "values", last)
+
+
 def case_json(t):
     task = t.launch("--worker 2 --ps 1", "--json")
     check(task.ends(60) == 0, "failed", task.show())

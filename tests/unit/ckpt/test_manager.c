@@ -541,6 +541,51 @@ static void last_belongs_to_a_run(void **state)
     }
 }
 
+/* A run that finds nothing to do ends with the checkpoint that is there, untouched but for that, even if
+ * a newer one is damaged; one that changed something, or has none, saves. */
+static void ends_with_what_is_there(void **state)
+{
+    (void)state;
+    static const char *const first[] = {"SHEAF_RUN_ID=first", NULL};
+    const char *path = NULL;
+    sheaf_context *context = NULL;
+    sheaf_error err;
+    rig_ok(sheaf_context_new(&(sheaf_context_options){.environment = first}, &context, &err), &err);
+    sheaf_context *before = sheaf_context_enter(context);
+    struct run r = start(NULL);
+    rig_ok(sheaf_manager_end(r.manager, false, &path, &err), &err);
+    assert_string_equal(sheaf__path_name(path), "ckpt-1");
+    rig_ok(sheaf_manager_end(r.manager, true, &path, &err), &err);
+    assert_string_equal(sheaf__path_name(path), "ckpt-2");
+    save(&r, 3);
+    end(&r);
+    sheaf_frame_clear();
+    sheaf_context_enter(before);
+    sheaf_context_free(context);
+
+    flip("run/ckpt-3.data-00000-of-00001", 1);
+    struct run f = start(&(sheaf_manager_options){.name = "follower"});
+    r = start(NULL);
+    rig_ok(sheaf_manager_restore(r.manager, NULL, &err), &err);
+    char files[1024];
+    sheaf__str_copy(files, sizeof(files), list());
+    for (int i = 0; i < 2; i++) {
+        rig_ok(sheaf_manager_end(r.manager, false, &path, &err), &err);
+        assert_string_equal(sheaf__path_name(path), "ckpt-2");
+        assert_string_equal(list(), files);
+    }
+    rig_ok(sheaf_checkpoint_restore_next(f.checkpoint, rig_path("run"), NULL, 1, &path, &err),
+           &err);
+    assert_string_equal(sheaf__path_name(path), "ckpt-2");
+    assert_int_equal(
+        sheaf_checkpoint_restore_next(f.checkpoint, rig_path("run"), path, 20, &path, &err),
+        SHEAF_END);
+    end(&r);
+    end(&f);
+    assert_int_equal(count_of(rig_log_take(), "ckpt-3' cannot be read and is left out"), 2);
+    sheaf_frame_clear();
+}
+
 /* What saves that were killed left is taken away, nothing else. */
 static void test_leftovers(void **state)
 {
@@ -731,6 +776,7 @@ int main(void)
         rig_test(follows_to_the_end),
         rig_test(waits_no_longer_than_told),
         rig_test(last_belongs_to_a_run),
+        rig_test(ends_with_what_is_there),
         rig_test(takes_over),
         rig_test(takes_over_what_is_whole),
         rig_test(loses_its_turn),
