@@ -47,6 +47,13 @@ struct sheaf__pool {
  */
 static _Thread_local bool inside;
 
+bool sheaf__pool_set_alone(bool alone)
+{
+    bool before = inside;
+    inside = alone;
+    return before;
+}
+
 /* ---- waiting ---- */
 
 /* Loops follow one another at distances that a usual spin does not reach, such as the operations of

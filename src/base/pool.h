@@ -33,6 +33,10 @@ int sheaf__pool_threads(const struct sheaf__pool *pool);
 void sheaf__pool_run(struct sheaf__pool *pool, size_t n, void (*fn)(size_t i, void *user),
                      void *user);
 
+/* Lets all loops of the calling thread run on it alone (or no more) and says whether they did before:
+ * for threads of which there are as many as cores already. */
+bool sheaf__pool_set_alone(bool alone);
+
 /* Runs job->fn(job) once on a worker. The struct is the caller's until fn is entered; fn may free
  * it. Jobs start in order. Does not fail and does not allocate after the first call, which starts a
  * worker if there is none. */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/cpu.h"
 #include "base/error.h"
 #include "base/list.h"
 #include "base/mem.h"
+#include "base/pool.h"
 #include "data/map.h"
 
 /* Threads that take turns at the input, call the function for each row of what they took, and
@@ -169,6 +171,8 @@ static void crew_main(void *user)
     struct sheaf__map_crew *crew = user;
     struct sheaf__map_call call = {0};
     struct ticket *t;
+    /* Calls are what runs at once, not the pieces of their operations. */
+    sheaf__pool_set_alone(crew->map->threads >= sheaf__cpu_count());
     while ((t = take(crew)) != NULL) {
         size_t rows = t->input.count;
         int64_t before = sheaf__clock_now();

@@ -47,6 +47,27 @@ static void every_iteration_once(void **state)
     assert_int_equal(sheaf__pool_threads(NULL), 1);
 }
 
+static void note_thread(size_t i, void *user)
+{
+    ((uint64_t *)user)[i] = sheaf__thread_id();
+}
+
+/* A thread that runs its loops alone: on no other, however long they are. */
+static void a_thread_may_be_alone(void **state)
+{
+    (void)state;
+    struct sheaf__pool *pool = new_pool(4);
+    uint64_t threads[N];
+    assert_false(sheaf__pool_set_alone(true));
+    for (int round = 0; round < 20; round++) {
+        sheaf__pool_run(pool, N, note_thread, threads);
+        for (size_t i = 0; i < N; i++)
+            assert_int_equal(threads[i], sheaf__thread_id());
+    }
+    assert_true(sheaf__pool_set_alone(false));
+    sheaf__pool_free(pool);
+}
+
 struct nest {
     struct sheaf__pool *pool;
     _Atomic int sum;
@@ -216,9 +237,13 @@ static void survives_failed_allocations(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        rig_test(every_iteration_once),        rig_test(loops_may_nest),
-        rig_test(threads_may_share_a_pool),    rig_test(jobs_run_in_order_and_before_the_end),
-        rig_test(idle_workers_sleep),          rig_test(no_schedule_hangs_it),
+        rig_test(every_iteration_once),
+        rig_test(a_thread_may_be_alone),
+        rig_test(loops_may_nest),
+        rig_test(threads_may_share_a_pool),
+        rig_test(jobs_run_in_order_and_before_the_end),
+        rig_test(idle_workers_sleep),
+        rig_test(no_schedule_hangs_it),
         rig_test(survives_failed_allocations),
     };
     return rig_run(tests);
