@@ -22,18 +22,24 @@ def read(files):
     return tf.data.TFRecordDataset(files)
 
 
-def interleaved(files):
+def interleaved(files, batch=None):
+    """Elements, or batches, of several files at once."""
+    read_one = (lambda name: read(name).batch(batch)) if batch else read
     names = tf.data.Dataset.from_tensor_slices(files)
-    return names.interleave(tf.data.TFRecordDataset, cycle_length=4, num_parallel_calls=AUTO, deterministic=False)
+    return names.interleave(read_one, cycle_length=4, num_parallel_calls=AUTO, deterministic=False)
 
 
-def parsed(dataset):
+def parsed(batches):
     """Whole batches are parsed, which is faster than parsing each example."""
-    return dataset.batch(512).map(lambda x: tf.io.parse_example(x, CTR_SPEC), num_parallel_calls=AUTO).prefetch(AUTO)
+    return batches.map(lambda x: tf.io.parse_example(x, CTR_SPEC), num_parallel_calls=AUTO).prefetch(AUTO)
+
+
+def scaled(batches):
+    return batches.map(scale, num_parallel_calls=AUTO).prefetch(AUTO)
 
 
 def shuffled():
-    return parsed(read(CTR).shuffle(SHUFFLE, seed=1))
+    return parsed(read(CTR).shuffle(SHUFFLE, seed=1).batch(512))
 
 
 def scale(x):
@@ -59,14 +65,13 @@ def rate(work, *datasets, kind=Rate):
 
 
 take_works([
-    First("tensorflow", "first element ctr", lambda: parsed(read(CTR))),
+    First("tensorflow", "first element ctr", lambda: parsed(read(CTR).batch(512))),
     First("tensorflow", "first element shuffled ctr", shuffled),
-    rate("raw read ctr", read(CTR).batch(4096)),
-    rate("raw read img", read(IMG).batch(512)),
-    rate("read+parse+batch ctr", parsed(read(CTR)), parsed(interleaved(CTR))),
+    rate("raw read ctr", read(CTR).batch(4096), interleaved(CTR, 4096)),
+    rate("raw read img", read(IMG).batch(512), interleaved(IMG, 512)),
+    rate("read+parse+batch ctr", parsed(read(CTR).batch(512)), parsed(interleaved(CTR).batch(512)),
+         parsed(interleaved(CTR, 512))),
     rate("read+shuffle10k+parse+batch ctr", shuffled(), kind=ResidentRate),
-    rate("read+parse+decode+scale img",
-         read(IMG).batch(128).map(scale, num_parallel_calls=AUTO).prefetch(AUTO),
-         interleaved(IMG).batch(128).map(scale, num_parallel_calls=AUTO).prefetch(AUTO)),
+    rate("read+parse+decode+scale img", scaled(read(IMG).batch(128)), scaled(interleaved(IMG, 128))),
     rate("range map batch", doubled(None), doubled(AUTO)),
 ])

@@ -44,35 +44,62 @@ static sheaf_dataset *raw_img(void)
     return sheaf_dataset_batch(sheaf_tfrecord_files(files.paths[IMG], FILES), 512, NULL);
 }
 
-/* Batches of 512, parsed, and made ahead. */
-static sheaf_dataset *parsed(sheaf_dataset *d)
-{
-    d = sheaf_dataset_parse_example(sheaf_dataset_batch(d, 512, NULL), CTR_FEATURES, 3);
-    return sheaf_dataset_prefetch(d, SHEAF_AUTOTUNE);
-}
-
-static sheaf_dataset *parse_ctr(void)
-{
-    return parsed(sheaf_tfrecord_files(files.paths[CTR], FILES));
-}
-
-static sheaf_dataset *interleave_ctr(void)
+/* Datasets of one file each, read at once. */
+static sheaf_dataset *interleaved(int kind, sheaf_open_fn open)
 {
     const sheaf_interleave_options four = {
         .cycle_length = FILES, .parallel = SHEAF_AUTOTUNE, .unordered = true};
     sheaf_bytes names[FILES];
     for (int i = 0; i < FILES; i++)
-        names[i] = (sheaf_bytes){files.paths[CTR][i], strlen(files.paths[CTR][i])};
+        names[i] = (sheaf_bytes){files.paths[kind][i], strlen(files.paths[kind][i])};
     sheaf_tensor *paths = sheaf_tensor_new(SHEAF_STRING, SHEAF_SHAPE(FILES), names);
     sheaf_dataset *d = sheaf_dataset_from_slices(sheaf_element_of(paths));
-    return parsed(sheaf_dataset_interleave(d, sheaf_open_tfrecord, NULL, &four));
+    return sheaf_dataset_interleave(d, open, NULL, &four);
+}
+
+static sheaf_dataset *open_4096(const sheaf_element *in, void *user)
+{
+    return sheaf_dataset_batch(sheaf_open_tfrecord(in, user), 4096, NULL);
+}
+
+static sheaf_dataset *open_512(const sheaf_element *in, void *user)
+{
+    return sheaf_dataset_batch(sheaf_open_tfrecord(in, user), 512, NULL);
+}
+
+static sheaf_dataset *raw_ctr_at_once(void)
+{
+    return interleaved(CTR, open_4096);
+}
+
+static sheaf_dataset *raw_img_at_once(void)
+{
+    return interleaved(IMG, open_512);
+}
+
+/* One thread makes batches, one parses them. */
+static sheaf_dataset *parsed(sheaf_dataset *d)
+{
+    d = sheaf_dataset_parse_example(sheaf_dataset_prefetch(d, SHEAF_AUTOTUNE), CTR_FEATURES, 3);
+    return sheaf_dataset_prefetch(d, SHEAF_AUTOTUNE);
+}
+
+static sheaf_dataset *parse_ctr(void)
+{
+    sheaf_dataset *d = sheaf_tfrecord_files(files.paths[CTR], FILES);
+    return parsed(sheaf_dataset_batch(d, 512, NULL));
+}
+
+static sheaf_dataset *parse_ctr_at_once(void)
+{
+    return parsed(interleaved(CTR, open_512));
 }
 
 static sheaf_dataset *shuffle_ctr(void)
 {
     const sheaf_shuffle_options seed = {.seed = 1};
     sheaf_dataset *d = sheaf_tfrecord_files(files.paths[CTR], FILES);
-    return parsed(sheaf_dataset_shuffle(d, SHUFFLE, &seed));
+    return parsed(sheaf_dataset_batch(sheaf_dataset_shuffle(d, SHUFFLE, &seed), 512, NULL));
 }
 
 static sheaf_status scale_image(const sheaf_element *in, sheaf_element *out, void *user)
@@ -120,9 +147,9 @@ static const struct work {
 } WORKS[] = {
     {"first element ctr", .forms = {parse_ctr}, .first = true},
     {"first element shuffled ctr", .forms = {shuffle_ctr}, .first = true},
-    {"raw read ctr", .forms = {raw_ctr}},
-    {"raw read img", .forms = {raw_img}},
-    {"read+parse+batch ctr", .forms = {parse_ctr, interleave_ctr}},
+    {"raw read ctr", .forms = {raw_ctr, raw_ctr_at_once}},
+    {"raw read img", .forms = {raw_img, raw_img_at_once}},
+    {"read+parse+batch ctr", .forms = {parse_ctr, parse_ctr_at_once}},
     {"read+shuffle10k+parse+batch ctr", .forms = {shuffle_ctr}, .resident = true},
     {"read+parse+decode+scale img", .forms = {decode_img}},
     {"range map batch", .forms = {range_map_batch, range_parallel_map_batch}},
