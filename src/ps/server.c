@@ -87,8 +87,10 @@ static void worker_down(struct sheaf__peer *peer, const sheaf_error *cause, void
     const bool lost = w && w->state == SHEAF__PS_WORKING;
     if (w)
         w->connected = false;
-    if (lost)
+    if (lost) {
         w->state = SHEAF__PS_GONE;
+        server->loss = *cause;
+    }
     sheaf__ps_elect(server);
     if (over)
         sheaf__error_keep_first(&server->failure, cause);
@@ -185,6 +187,24 @@ static sheaf_status nobody_came(struct sheaf__ps_server *server, double idle, sh
     return SHEAF_ERR_DEADLINE;
 }
 
+/* All have gone, and there is nothing to be waited for. */
+static sheaf_status nobody_is_left(struct sheaf__ps_server *server, int gone, sheaf_error *err)
+{
+    sheaf_error loss;
+    sheaf__mutex_lock(&server->lock);
+    loss = server->loss;
+    sheaf__mutex_unlock(&server->lock);
+    if (gone > 1)
+        sheaf__error(err, SHEAF_ERR_UNAVAILABLE,
+                     "no worker is left: %d ended before their work was done, the last one: %s",
+                     gone, loss.message);
+    else
+        sheaf__error(err, SHEAF_ERR_UNAVAILABLE, "no worker is left: %s before its work was done",
+                     loss.message);
+    sheaf__error_set_peer(err, loss.peer.job, loss.peer.index);
+    return SHEAF_ERR_UNAVAILABLE;
+}
+
 /* Serves until nobody is left. `idle` is how long without any worker is too long. */
 static sheaf_status serve(struct sheaf__ps_server *server, double idle, sheaf_error *err)
 {
@@ -200,8 +220,7 @@ static sheaf_status serve(struct sheaf__ps_server *server, double idle, sheaf_er
         if (s.connected > 0)
             alone = sheaf__clock_deadline(idle);
         if (s.connected == 0 && s.finished == 0 && s.gone > 0 && s.never == 0)
-            return sheaf__error(err, SHEAF_ERR_UNAVAILABLE,
-                                "no worker is left: %d ended before their work was done", s.gone);
+            return nobody_is_left(server, s.gone, err);
         if (s.connected == 0 && s.finished > 0)
             return SHEAF_OK;
         /* wakes often enough for the grace of a join to pass */

@@ -62,6 +62,7 @@ struct sheaf__ps_server {
     struct sheaf__ps_waiting *waiting;
     size_t waiting_count, waiting_capacity;
     sheaf_error failure; /* a worker gave up */
+    sheaf_error loss;    /* how the last one that went before its work was done did so */
     uint64_t changes;    /* of all this */
 };
 

@@ -85,6 +85,21 @@ def case_worker_of_ps(t):
         check(code == 0, f"{name}: exit code {code}", tasks[name].show())
 
 
+def case_workers_of_ps(t):
+    """Without any worker a ps ends, too, and says who was the last one."""
+    cluster = t.cluster(worker=2, ps=2)
+    tasks = training(t, cluster, *FOREVER)
+    tasks["worker:1"].kill()
+    servers = [tasks["ps:0"], tasks["ps:1"]]
+    named_in_time(servers, cluster.named("worker:1"), time.monotonic())
+    tasks["worker:0"].kill()
+    since = time.monotonic()
+    all_end(servers, since)
+    for task in servers:
+        task.fails(f"no worker is left: 2 ended before their work was done, the last one: {cluster.named('worker:0')}",
+                   lines=None)
+
+
 def case_chief_of_ps(t):
     """Worker 1 saves in its place, and the last checkpoint, too, with which the evaluator ends."""
     cluster = t.cluster(worker=2, ps=2, evaluator=1)
