@@ -115,11 +115,21 @@ static void warn_of_rest(const struct restoring *r, int32_t node)
     }
 }
 
-/* The variable's own name, if it is a plain one: "momentum". A path has the program's names in it. */
+/* "variable", "variable_1": what Keras calls a variable that nobody gave a name. */
+static bool is_made_up(const char *name)
+{
+    static const char stem[] = "variable";
+    if (strncmp(name, stem, strlen(stem)) != 0)
+        return false;
+    name += strlen(stem);
+    return !*name || (*name == '_' && name[1] && !name[1 + strspn(name + 1, "0123456789")]);
+}
+
+/* The variable's own name, if it says something: "momentum". A path has the program's names in it. */
 static const char *plain_name(const struct sheaf__graph_node *node)
 {
     const char *name = node->attribute_count ? node->attributes[0].full_name : NULL;
-    return name && *name && !strchr(name, '/') ? name : NULL;
+    return name && *name && !strchr(name, '/') && !is_made_up(name) ? name : NULL;
 }
 
 /* Children that are found by their numbers alone may be other things of the same shape. */
