@@ -152,11 +152,11 @@ static sheaf_status fill(struct rebatch_iter *it, sheaf_error *err)
     return SHEAF_OK;
 }
 
-/* Puts an empty batch. Without a spec its type is that of the input's next element. */
+/* Puts an empty batch. Without a spec its type is that of the input's last element, else of its next. */
 static sheaf_status put_empty(struct rebatch_iter *it, struct sheaf__rows *rows, sheaf_error *err)
 {
     const sheaf_element_spec *spec = it->base.dataset->inputs[0]->spec;
-    if (!it->empty && !spec) {
+    if (!it->empty && !spec && !it->rest.batch) {
         sheaf_status status = fill(it, err);
         if (status != SHEAF_OK)
             return status;

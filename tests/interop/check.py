@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Real TensorFlow and TensorBoard read what sheaf writes, and sheaf reads what they write.
 
-usage: check.py EXCHANGE SHEAF DIGITS DATA DIR
+usage: check.py EXCHANGE SHEAF DIGITS DATA DIR PIPELINES
 
 Prints "ok - what" or "not ok - what" for every check and ends with "N passed, N failed"."""
 
@@ -18,7 +18,7 @@ import numpy as np
 import tensorflow as tf
 from tensorboard.backend.event_processing import event_accumulator
 
-EXCHANGE, SHEAF, DIGITS, DATA, DIR = sys.argv[1:6]
+EXCHANGE, SHEAF, DIGITS, DATA, DIR, PIPELINES = sys.argv[1:7]
 RULES = ["sgd", "momentum", "adam", "adagrad", "rmsprop", "ftrl", "adadelta", "adamax", "nadam",
          "lion"]
 RECORDS = ["plain", "gzip", "zlib", "snappy"]
@@ -253,8 +253,23 @@ def third_part():
         assert len(scalars(events, "loss")) > 0
 
 
+def fourth_part():
+    """Pipelines."""
+    program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "pipelines.py")
+    for seed in (1, 1000):
+
+        @check(f"150 random pipelines from seed {seed} give what tf.data gives, element for element")
+        def _():
+            records = path(f"records-{seed}")
+            os.mkdir(records)
+            run = subprocess.run([sys.executable, program, PIPELINES, records, str(seed), "150"],
+                                 stdout=subprocess.PIPE, text=True, check=False)
+            assert run.returncode == 0, run.stdout
+
+
 first_part()
 second_part()
 third_part()
+fourth_part()
 print("%d passed, %d failed" % (passed, failed))
 sys.exit(failed > 0)

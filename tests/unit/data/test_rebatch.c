@@ -463,6 +463,24 @@ static void test_T27_shape_seen_by_a_map(void **state)
     sheaf__split_free(&out);
 }
 
+static sheaf_dataset *open_one(const sheaf_element *in, void *user)
+{
+    const int64_t x = sheaf_tensor_integer(sheaf_element_at(in, 0), 0);
+    (void)user;
+    return sheaf_dataset_range(x, x + 1, 1);
+}
+
+/* R1.15, R1.16: of elements whose type nobody declared empty batches are like the last one that came. */
+static void test_empty_batches_of_an_unknown_type(void **state)
+{
+    (void)state;
+    static const int64_t sizes[] = {1, 1, 0, 0};
+    sheaf_dataset *d = sheaf_dataset_flat_map(sheaf_dataset_range(0, 4, 1), open_one, NULL);
+    assert_null(sheaf_dataset_element_spec(d));
+    d = sheaf_dataset_rebatch(sheaf_dataset_batch(d, 2, NULL), sizes, 4, false);
+    assert_gives(d, "[[0], [1], [], [], [2], [3], [], []]");
+}
+
 /* T28: nothing is dropped, and the shards add up to the input. */
 static void test_T28_shards_add_up(void **state)
 {
@@ -529,6 +547,7 @@ int main(void)
         rig_test(test_sparse_and_ragged),
         rig_test(test_T27_parts_add_up),
         rig_test(test_T27_shape_seen_by_a_map),
+        rig_test(test_empty_batches_of_an_unknown_type),
         rig_test(test_T28_shards_add_up),
         rig_test(test_unlike_rows),
     };
