@@ -349,13 +349,13 @@ static sheaf_status catch_up(struct shuffle_iter *it, sheaf_error *err)
 static void stop(struct sheaf__iter *base)
 {
     struct shuffle_iter *it = (struct shuffle_iter *)base;
+    sheaf__iter_free(base->inputs[0]); /* before what its threads use */
+    base->inputs[0] = NULL;
     for (size_t i = 0; i < it->count; i++)
         sheaf__block_unref(it->ring[(it->start + i) % it->capacity].block);
     sheaf__free(it->ring);
     sheaf__marks_free(&it->marks);
     sheaf__feed_free(&it->feed);
-    sheaf__iter_free(base->inputs[0]); /* before what it counts in */
-    base->inputs[0] = NULL;
     if (it->flow.account != base->flow->account)
         sheaf__account_free(it->flow.account);
 }
