@@ -121,7 +121,7 @@ static void train(sheaf_strategy *s, struct model *m, sheaf_error *err)
         sheaf_manager_restore(manager, NULL, err) < 0)
         goto out;
     int64_t now = sheaf_tensor_integer(sheaf_value(m->v[STEP]), 0), first = now;
-    for (int64_t e = sheaf_dist_dataset_passes(m->data); e < o.epochs; e++) {
+    while (sheaf_dist_dataset_passes(m->data) < o.epochs) {
         const int64_t before = now;
         sheaf_dist_iterator *it = sheaf_iterate(m->data);
         sheaf_values *batch, *result;
@@ -137,7 +137,7 @@ static void train(sheaf_strategy *s, struct model *m, sheaf_error *err)
                 break;
         }
         sheaf_dist_iterator_free(it);
-        if (err->status < 0 || (now > before && report(s, &events, e + 1, now, loss, err) < 0))
+        if (err->status < 0 || (now > before && report(s, m->data, &events, now, loss, err) < 0))
             goto out;
     }
     if (sheaf_strategy_join(s, 0, err) < 0)

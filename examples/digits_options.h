@@ -17,7 +17,7 @@
 static struct {
     const char *data, *out, *strategy, *optimizer;
     double learning_rate;
-    int replicas, epochs, json, predict;
+    int replicas, epochs, json, account, predict;
     int64_t seed;
 } o = {.data = "examples/data", .out = "run", .optimizer = "adam", .epochs = 30, .seed = 1};
 
@@ -25,7 +25,7 @@ static const char usage[] =
     "usage: digits [--data DIR] [--out DIR] [--strategy one|mirrored|multiworker|ps] [--replicas "
     "N]\n"
     "              [--epochs N] [--seed N] [--optimizer NAME] [--learning-rate X]\n"
-    "              [--json] [--predict]\n"
+    "              [--account] [--json] [--predict]\n"
     "  --data DIR         TFRecords of the digits (examples/data)\n"
     "  --out DIR          checkpoints and TensorBoard events; continues from the newest one there "
     "(run)\n"
@@ -34,6 +34,7 @@ static const char usage[] =
     "                     adamax, nadam or lion\n"
     "  --learning-rate X  default: what suits the optimizer\n"
     "  --replicas N       split this machine into N logical devices, a replica each\n"
+    "  --account          after each epoch, print what was read of each file by each worker\n"
     "  --predict          classify the test file with the newest checkpoint, without a cluster\n"
     "  --json             print the summary as one JSON object on the last line\n";
 
@@ -78,11 +79,19 @@ static double rate_of(const char *option, const char *text)
 
 static void parse_options(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"data", 1, NULL, 'd'},        {"out", 1, NULL, 'o'},           {"strategy", 1, NULL, 's'},
-        {"replicas", 1, NULL, 'r'},    {"epochs", 1, NULL, 'e'},        {"seed", 1, NULL, 'x'},
-        {"optimizer", 1, NULL, 'p'},   {"learning-rate", 1, NULL, 'l'}, {"json", 0, &o.json, 1},
-        {"predict", 0, &o.predict, 1}, {"help", 0, NULL, 'h'},          {0}};
+    static const struct option options[] = {{"data", 1, NULL, 'd'},
+                                            {"out", 1, NULL, 'o'},
+                                            {"strategy", 1, NULL, 's'},
+                                            {"replicas", 1, NULL, 'r'},
+                                            {"epochs", 1, NULL, 'e'},
+                                            {"seed", 1, NULL, 'x'},
+                                            {"optimizer", 1, NULL, 'p'},
+                                            {"learning-rate", 1, NULL, 'l'},
+                                            {"json", 0, &o.json, 1},
+                                            {"predict", 0, &o.predict, 1},
+                                            {"account", 0, &o.account, 1},
+                                            {"help", 0, NULL, 'h'},
+                                            {0}};
     for (int c; (c = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
         switch (c) {
         case 0:
@@ -182,13 +191,21 @@ static sheaf_status point(sheaf_event_writer **events, const char *tag, int64_t 
     return sheaf_event_scalar(*events, tag, step, value, err);
 }
 
-/* After an epoch, on the task that saves: a line, and a point. */
-static sheaf_status report(sheaf_strategy *s, sheaf_event_writer **events, int64_t epoch,
+/* After an epoch: every worker asks what became of the data; the task that saves makes a line of it, and a point. */
+static sheaf_status report(sheaf_strategy *s, sheaf_dist_dataset *data, sheaf_event_writer **events,
                            int64_t step, double loss, sheaf_error *err)
 {
-    if (!sheaf_strategy_should_checkpoint(s))
-        return SHEAF_OK;
-    show("epoch %lld step %lld loss %.4f", (long long)epoch, (long long)step, loss);
+    SHEAF_FRAME
+    {
+        sheaf_account account;
+        if (sheaf_dist_dataset_account(data, &account, err) < 0 ||
+            !sheaf_strategy_should_checkpoint(s))
+            return err->status;
+        show("epoch %lld step %lld loss %.4f, %s", (long long)sheaf_dist_dataset_passes(data),
+             (long long)step, loss, sheaf_account_str(&account));
+        if (o.account)
+            printf("%s", sheaf_account_files_str(&account));
+    }
     return point(events, "loss", step, loss, err);
 }
 

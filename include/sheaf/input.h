@@ -87,6 +87,11 @@ SHEAF_API sheaf_trackable *sheaf_dist_dataset_trackable(sheaf_dist_dataset *d);
 /** Passes that came to the end of the data, those before a restore included. */
 SHEAF_API int64_t sheaf_dist_dataset_passes(sheaf_dist_dataset *d);
 
+/** What became of the data in the pass that came to its end last, all before a restore included: of all workers where they
+ *  step together, which all ask then; else of this one. Lives as long as the frame; zeros if none ended in this process. */
+SHEAF_CHECKED sheaf_status sheaf_dist_dataset_account(sheaf_dist_dataset *d, sheaf_account *account,
+                                                      sheaf_error *err);
+
 /** Starts at the first element. Freed with sheaf_dist_iterator_free(), which ends its threads at once. */
 SHEAF_API sheaf_dist_iterator *sheaf_iterate(sheaf_dist_dataset *d);
 SHEAF_API void sheaf_dist_iterator_free(sheaf_dist_iterator *it);

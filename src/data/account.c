@@ -20,6 +20,8 @@ struct tally {
 struct sheaf__account_file {
     struct sheaf__account_file *above; /* its entry in the account above; NULL: the last one */
     struct tally reads;
+    bool beside; /* others like it count up to the same number, which is above: */
+    uint64_t sides;
     /* Of the last one: */
     uint64_t reached; /* records below it, good or bad, were met */
     uint64_t bad;
@@ -29,9 +31,11 @@ struct sheaf__account_file {
 
 struct sheaf__account {
     struct sheaf__account *above;
+    bool beside, same_batches;
     struct sheaf__mutex lock;   /* the last one's guards them all */
     struct sheaf__strmap files; /* by path */
     struct tally drops;
+    uint64_t side_drops;
     uint64_t skipped;
     int64_t per_file, in_all; /* that may be skipped; 0: no such limit, negative: any number */
 };
@@ -74,6 +78,17 @@ sheaf_status sheaf__account_below(struct sheaf__account *above, struct sheaf__ac
     return SHEAF_OK;
 }
 
+sheaf_status sheaf__account_beside(struct sheaf__account *above, bool same_batches,
+                                   struct sheaf__account **a, sheaf_error *err)
+{
+    SHEAF__TRY(sheaf__account_below(above, a, err));
+    if (*a) {
+        (*a)->beside = true;
+        (*a)->same_batches = same_batches;
+    }
+    return SHEAF_OK;
+}
+
 void sheaf__account_again(struct sheaf__account *a)
 {
     const struct sheaf__map_entry *entry;
@@ -87,12 +102,12 @@ void sheaf__account_again(struct sheaf__account *a)
     sheaf__mutex_unlock(lock);
 }
 
-/* Counts `n` more; how many of them were not counted before. */
-static uint64_t add(struct tally *t, uint64_t n)
+/* Counts `n` more; by how many that exceeds `*all`, which follows. */
+static uint64_t add(uint64_t *now, uint64_t n, uint64_t *all)
 {
-    t->now += n;
-    const uint64_t more = t->now > t->all ? t->now - t->all : 0;
-    t->all += more;
+    *now += n;
+    const uint64_t more = *now > *all ? *now - *all : 0;
+    *all += more;
     return more;
 }
 
@@ -111,6 +126,7 @@ static struct sheaf__account_file *find(struct sheaf__account *a, const char *pa
         return NULL;
     }
     f->above = above;
+    f->beside = a->beside;
     f->refused = SHEAF__UNKNOWN;
     return f;
 }
@@ -135,9 +151,10 @@ void sheaf__account_read(struct sheaf__account *a, struct sheaf__account_file *f
         return;
     struct sheaf__mutex *lock = &last_of(a)->lock;
     sheaf__mutex_lock(lock);
-    for (; file->above; file = file->above)
-        count = add(&file->reads, count);
-    add(&file->reads, count);
+    for (struct sheaf__account_file *f = file; f; f = f->above) {
+        count = add(&f->reads.now, count, f->beside ? &f->above->sides : &f->reads.all);
+        file = f;
+    }
     file->reached = file->reached < to ? to : file->reached;
     sheaf__mutex_unlock(lock);
 }
@@ -149,7 +166,7 @@ void sheaf__account_drop(struct sheaf__account *a, uint64_t rows)
     struct sheaf__mutex *lock = &last_of(a)->lock;
     sheaf__mutex_lock(lock);
     for (; a; a = a->above)
-        rows = add(&a->drops, rows);
+        rows = add(&a->drops.now, rows, a->same_batches ? &a->above->side_drops : &a->drops.all);
     sheaf__mutex_unlock(lock);
 }
 
@@ -266,9 +283,8 @@ static sheaf_status copy(const struct sheaf__account *a, int64_t worker, sheaf_a
     return SHEAF_OK;
 }
 
-void sheaf__account_total(sheaf_account *a)
+static void sum_up(sheaf_account *a)
 {
-    a->read = a->repeated = a->skipped = a->lost_bytes = 0;
     for (size_t i = 0; i < a->file_count; i++) {
         a->read += a->files[i].read;
         a->repeated += a->files[i].repeated;
@@ -284,6 +300,6 @@ sheaf_status sheaf__account_get(struct sheaf__account *a, int64_t worker, sheaf_
     sheaf_status status = copy(a, worker, out, err);
     sheaf__mutex_unlock(&a->lock);
     if (status >= 0)
-        sheaf__account_total(out);
+        sum_up(out);
     return status;
 }

@@ -28,6 +28,10 @@ void sheaf__account_free(struct sheaf__account *a);
 sheaf_status sheaf__account_below(struct sheaf__account *above, struct sheaf__account **a,
                                   sheaf_error *err);
 void sheaf__account_again(struct sheaf__account *a);
+/* Of one of several inputs that read the same files, each for a part of their records: what they read
+ * counts once, and with `same_batches` what they drop, too. */
+sheaf_status sheaf__account_beside(struct sheaf__account *above, bool same_batches,
+                                   struct sheaf__account **a, sheaf_error *err);
 
 /* The entry of a file, made at its first use; lives as long as the account. */
 sheaf_status sheaf__account_open(struct sheaf__account *a, const char *path,
@@ -46,7 +50,4 @@ void sheaf__account_drop(struct sheaf__account *a, uint64_t rows);
 /* All of it but the examples; memory of the frame. */
 sheaf_status sheaf__account_get(struct sheaf__account *a, int64_t worker, sheaf_account *out,
                                 sheaf_error *err);
-/* Sums up the files. */
-void sheaf__account_total(sheaf_account *a);
-
 #endif

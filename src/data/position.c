@@ -14,7 +14,18 @@ static const char magic[4] = {'S', 'h', 'f', 'P'};
 
 enum { VERSION = 1, HEAD = sizeof(magic) + 1, CRC = 4 };
 
-enum field { PIPELINE = 1, DRAWS, ELEMENTS, ERRORS, FILES, DISTRIBUTED, PASSES, LEG, FORGIVES };
+enum field {
+    PIPELINE = 1,
+    DRAWS,
+    ELEMENTS,
+    ERRORS,
+    FILES,
+    DISTRIBUTED,
+    PASSES,
+    LEG,
+    FORGIVES,
+    EXAMPLES
+};
 enum draws_field { SEED = 1, SEED2, COUNT };
 enum leg_field { WORKERS = 1, REPLICAS, ROUNDS };
 
@@ -101,6 +112,7 @@ static void write_distributed(const struct sheaf__position *p, struct sheaf__buf
 {
     sheaf__wire_put_varint(buf, DISTRIBUTED, 1);
     sheaf__wire_put_varint(buf, PASSES, p->passes);
+    sheaf__wire_put_varint(buf, EXAMPLES, p->examples);
     for (size_t i = 0; i < p->leg_count; i++)
         write_leg(&p->legs[i], buf);
 }
@@ -247,6 +259,8 @@ static sheaf_status read_field(struct sheaf__position *p, const struct sheaf__wi
         p->distributed = f->value != 0;
     if (f->type == SHEAF__WIRE_VARINT && f->number == PASSES)
         p->passes = f->value;
+    if (f->type == SHEAF__WIRE_VARINT && f->number == EXAMPLES)
+        p->examples = f->value;
     return SHEAF_OK;
 }
 

@@ -45,6 +45,7 @@ struct sheaf__position {
      * leg ends when the job goes on with other workers. None: that pass has not begun. */
     bool distributed;
     uint64_t passes;
+    uint64_t examples; /* of that pass, over all workers */
     struct sheaf__leg *legs;
     size_t leg_count, leg_capacity;
 };

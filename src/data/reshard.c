@@ -15,6 +15,12 @@ static int64_t common_divisor(int64_t a, int64_t b)
     return b == 0 ? a : common_divisor(b, a % b);
 }
 
+int64_t sheaf__reshard_classes(const struct sheaf__leg *legs, size_t count)
+{
+    const int64_t now = legs[count - 1].workers;
+    return count > 1 ? common_divisor(now, legs[count - 2].workers) : now;
+}
+
 static sheaf_status split(sheaf_dataset *d, const struct sheaf__leg *leg, int worker,
                           sheaf_dataset **out, sheaf_error *err)
 {
@@ -107,7 +113,7 @@ sheaf_status sheaf__reshard(sheaf_dataset *d, const struct sheaf__leg *legs, siz
         return sheaf__error(err, SHEAF_ERR_FAILED_PRECONDITION,
                             "the size of the global batch is not known: it must be known to divide "
                             "the rest of a pass over other workers or replicas");
-    const int64_t classes = common_divisor(now->workers, legs[count - 2].workers);
+    const int64_t classes = sheaf__reshard_classes(legs, count);
     sheaf_dataset *made = NULL;
     SHEAF__TRY(rest_of_class(d, legs, count - 1, worker % classes, classes, &made, err));
     if (now->workers > classes)

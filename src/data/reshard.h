@@ -21,4 +21,8 @@
 sheaf_status sheaf__reshard(sheaf_dataset *d, const struct sheaf__leg *legs, size_t count,
                             int worker, sheaf_dataset **out, sheaf_error *err);
 
+/* How many classes of workers there are: those whose numbers are the same modulo this go on with the
+ * data of the same workers of the leg before. */
+int64_t sheaf__reshard_classes(const struct sheaf__leg *legs, size_t count);
+
 #endif

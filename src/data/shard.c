@@ -164,6 +164,23 @@ bool sheaf__shard_is_hint(const sheaf_dataset *d)
     return sheaf__dataset_is(d, SHEAF__STAGE_SHARD) && p->count == SHEAF_SHARD_HINT;
 }
 
+static bool has_batch(const sheaf_dataset *d)
+{
+    bool found = d->stage->ops->batch_size != NULL;
+    for (size_t i = 0; i < d->input_count && !found; i++)
+        found = has_batch(d->inputs[i]);
+    return found;
+}
+
+bool sheaf__shard_follows_batch(const sheaf_dataset *d)
+{
+    const struct shard *p = (const void *)d->params;
+    bool found = sheaf__dataset_is(d, SHEAF__STAGE_SHARD) && p->what && has_batch(d);
+    for (size_t i = 0; i < d->input_count && !found; i++)
+        found = sheaf__shard_follows_batch(d->inputs[i]);
+    return found;
+}
+
 sheaf_dataset *sheaf__shard_for_worker(sheaf_dataset *d, int64_t count, int64_t index,
                                        const char *what)
 {

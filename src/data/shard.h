@@ -12,4 +12,8 @@ sheaf_dataset *sheaf__shard_for_worker(sheaf_dataset *d, int64_t count, int64_t 
  */
 bool sheaf__shard_is_hint(const sheaf_dataset *d);
 
+/* Whether an auto-shard in the tree deals out elements that were batched before: then all workers make
+ * the same batches. */
+bool sheaf__shard_follows_batch(const sheaf_dataset *d);
+
 #endif

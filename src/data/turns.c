@@ -2,13 +2,15 @@
 #include "data/turns.h"
 
 #include "base/error.h"
-#include "data/stage.h"
+#include "base/mem.h"
+#include "data/shard.h"
 
 /* What workers of a job read, dealt out again to others (reshard.h). */
 
 struct turns_iter {
     struct sheaf__iter base;
-    size_t at, open; /* inputs that have not ended */
+    size_t at, open;           /* inputs that have not ended */
+    struct sheaf__flow *flows; /* of each; all may read the same files */
 };
 
 static sheaf_status describe(sheaf_dataset *d, sheaf_error *err)
@@ -26,9 +28,31 @@ static sheaf_status describe(sheaf_dataset *d, sheaf_error *err)
 
 static sheaf_status start(struct sheaf__iter *base, sheaf_error *err)
 {
-    (void)err;
-    ((struct turns_iter *)base)->open = base->input_count;
+    struct turns_iter *it = (struct turns_iter *)base;
+    const bool same = sheaf__shard_follows_batch(base->dataset);
+    it->flows = sheaf__calloc(base->input_count, sizeof(*it->flows));
+    if (!it->flows)
+        return sheaf__no_memory(err, "an iterator");
+    for (size_t i = 0; i < base->input_count; i++) {
+        struct sheaf__flow *flow = &it->flows[i];
+        *flow = *base->flow;
+        SHEAF__TRY(sheaf__account_beside(base->flow->account, same, &flow->account, err));
+        SHEAF__TRY(sheaf__iter_make(base->dataset->inputs[i], flow, &base->inputs[i], err));
+    }
+    it->open = base->input_count;
     return SHEAF_OK;
+}
+
+static void stop(struct sheaf__iter *base)
+{
+    struct turns_iter *it = (struct turns_iter *)base;
+    for (size_t i = 0; it->flows && i < base->input_count; i++) {
+        sheaf__iter_free(base->inputs[i]); /* before what it counts in */
+        base->inputs[i] = NULL;
+        if (it->flows[i].account != base->flow->account)
+            sheaf__account_free(it->flows[i].account);
+    }
+    sheaf__free(it->flows);
 }
 
 static void advance(struct turns_iter *it)
@@ -94,6 +118,8 @@ const struct sheaf__stage_ops sheaf__turns_ops = {
     .start = start,
     .next = next,
     .pass = pass,
+    .stop = stop,
+    .lazy = true, /* each input has a flow of its own */
 };
 
 sheaf_dataset *sheaf__turns(sheaf_dataset *const *inputs, size_t count)

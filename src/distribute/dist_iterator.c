@@ -239,7 +239,8 @@ static sheaf_status advance(sheaf_dist_iterator *it, bool fills, sheaf_values **
     struct sheaf__step_facts facts;
     sheaf_status status = agree(it, &facts, err);
     if (status < 0) {
-        sheaf__progress_step(it->dataset, it, status, it->next.elements, it->next.errors);
+        sheaf__progress_step(it->dataset, it, status,
+                             &(struct sheaf__handed_out){it->next.elements, it->next.errors, 0});
         return status;
     }
     tell_if_empty(it, &facts);
@@ -253,7 +254,9 @@ static sheaf_status advance(sheaf_dist_iterator *it, bool fills, sheaf_values **
     if (status == SHEAF_OK)
         status = make_values(it, &p, facts.examples, out, err);
     if (status != SHEAF_END)
-        sheaf__progress_step(it->dataset, it, status, p.elements, p.errors);
+        sheaf__progress_step(
+            it->dataset, it, status,
+            &(struct sheaf__handed_out){p.elements, p.errors, (uint64_t)facts.examples});
     if (status >= 0) {
         const sheaf_status told = sheaf__progress_tell(it->dataset, err);
         status = told < 0 ? told : status;

@@ -70,6 +70,7 @@ void sheaf__progress_free(struct sheaf__progress *p)
     sheaf__position_free(&p->accepted);
     sheaf__free(p->pipeline);
     sheaf__free(p->legs);
+    sheaf__buf_free(&p->account);
 }
 
 void sheaf__progress_set_seeds(const sheaf_dist_dataset *d, sheaf_dataset *data)
@@ -136,7 +137,7 @@ void sheaf__progress_leave(sheaf_dist_dataset *d)
     p->leg_count = 0;
     p->runner = NULL;
     p->iterators = NULL;
-    p->elements = p->errors = 0;
+    p->elements = p->errors = p->examples = 0;
     p->failed = false;
 }
 
@@ -146,6 +147,8 @@ void sheaf__progress_end(sheaf_dist_dataset *d, const void *runner, bool whole)
     sheaf__mutex_lock(&p->lock);
     if (p->runner == runner) {
         p->passes += whole;
+        if (whole)
+            sheaf__progress_close(d);
         sheaf__progress_leave(d);
     }
     sheaf__mutex_unlock(&p->lock);
@@ -226,6 +229,7 @@ static sheaf_status begin(sheaf_dist_dataset *d, sheaf_iterator **iterators, boo
     p->legs = sheaf__progress_legs(d, &p->restored, &p->leg_count);
     if (!p->legs)
         return sheaf__no_memory(err, "a distributed iterator");
+    p->examples = p->restored.examples;
     if (is_resharded(p)) {
         /* The last batches may be smaller than any batch of the dataset is. */
         *fills = *fills || (d->strategy->partial_batches && d->cardinality != SHEAF_INFINITE);
@@ -254,15 +258,16 @@ sheaf_status sheaf__progress_begin(sheaf_dist_dataset *d, const void *runner,
 }
 
 void sheaf__progress_step(sheaf_dist_dataset *d, const void *runner, sheaf_status status,
-                          uint64_t elements, uint64_t errors)
+                          const struct sheaf__handed_out *what)
 {
     struct sheaf__progress *p = &d->progress;
     sheaf__mutex_lock(&p->lock);
     if (p->runner == runner) {
         p->legs[p->leg_count - 1].rounds += status >= 0;
         p->failed = p->failed || status < 0;
-        p->elements = elements;
-        p->errors = errors;
+        p->elements = what->elements;
+        p->errors = what->errors;
+        p->examples += what->examples;
     }
     sheaf__mutex_unlock(&p->lock);
 }

@@ -24,7 +24,9 @@ struct sheaf__progress {
     const void *runner;              /* the iterator of the pass that runs; NULL: none does */
     sheaf_iterator **iterators;      /* its inner ones */
     uint64_t elements, errors;       /* of the first of them, in what was handed out */
+    uint64_t examples;               /* of the pass, over all workers */
     bool failed;                     /* the pass gave an error */
+    struct sheaf__buf account;       /* of the last pass that ended (progress_account.c) */
     struct sheaf__position restored; /* what the pass that runs, or the next one, goes on from */
     struct sheaf__position accepted; /* from a checkpoint that is being restored */
     sheaf_trackable trackable;
@@ -41,19 +43,25 @@ void sheaf__progress_free(struct sheaf__progress *p);
  * parts. */
 sheaf_status sheaf__progress_begin(sheaf_dist_dataset *d, const void *runner,
                                    sheaf_iterator **iterators, bool *fills, sheaf_error *err);
-/* The runner handed out a step (SHEAF_OK) or an error, with all before it so many elements and errors
- * of its first iterator. */
+/* What the runner has handed out, all before it included. */
+struct sheaf__handed_out {
+    uint64_t elements, errors; /* of its first iterator */
+    uint64_t examples;         /* of this step, over all workers */
+};
+/* The runner handed out a step (SHEAF_OK) or an error. */
 void sheaf__progress_step(sheaf_dist_dataset *d, const void *runner, sheaf_status status,
-                          uint64_t elements, uint64_t errors);
+                          const struct sheaf__handed_out *what);
 /* After that, and after the end, where workers do not step together: has kept how far this one is. */
 sheaf_status sheaf__progress_tell(sheaf_dist_dataset *d, sheaf_error *err);
 /* It ended: `whole`, if it came to the end of the data. */
 void sheaf__progress_end(sheaf_dist_dataset *d, const void *runner, bool whole);
 
-/* ---- for progress_save.c, with the lock held ---- */
+/* ---- between these files, with the lock held ---- */
 
 /* Forgets the pass that runs. */
 void sheaf__progress_leave(sheaf_dist_dataset *d);
+/* The pass has come to its end: what became of its data. */
+void sheaf__progress_close(sheaf_dist_dataset *d);
 /* Sets the random stages in `data` as this pass, or the next one, begins. */
 void sheaf__progress_set_seeds(const sheaf_dist_dataset *d, sheaf_dataset *data);
 /* The legs of a pass that goes on from `p` here: one more, if the last is of other workers;

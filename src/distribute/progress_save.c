@@ -82,6 +82,7 @@ static sheaf_status put_pass(const sheaf_dist_dataset *d, struct sheaf__position
     }
     out->elements = p->elements;
     out->errors = p->errors;
+    out->examples = p->examples;
     if (p->failed && (d->strategy->workers > 1 || d->dataset_count > 1))
         return sheaf__error(
             err, SHEAF_ERR_FAILED_PRECONDITION,
@@ -102,6 +103,7 @@ static sheaf_status put_restored(const struct sheaf__position *from, struct shea
     }
     out->elements = from->elements;
     out->errors = from->errors;
+    out->examples = from->examples;
     return put_legs(from->legs, from->leg_count, out, err);
 }
 

@@ -24,8 +24,8 @@ def summary(task, limit=60):
         value = re.search(rf"^(?:\S+\| )?{key} (\S+)$", task.out, re.M)
         check(value, f"no line with {key}", task.show())
         values[key] = value.group(1)
-    epochs = re.findall(r"epoch (\d+) step \d+ loss \d+\.\d{4}$", task.out, re.M)
-    check(epochs, "no loss was shown while training", task.show())
+    epochs = re.findall(r"epoch (\d+) step \d+ loss \d+\.\d{4}, 1438 examples$", task.out, re.M)
+    check(epochs, "no loss and no account were shown while training", task.show())
     values.update(epochs=[int(e) for e in epochs], accuracy=found.group(1))
     return values
 
