@@ -407,12 +407,27 @@ sheaf_status sheaf__ps_update(struct sheaf__ps_client *client, const struct shea
 
 /* The end. */
 
-/* All servers but the first learn that this task is done; the first one, that knows who saves, answers
- * that one when the others are done, too. */
+/* Says to the first server, who knows who saves, that this task is done, and waits until it may leave;
+ * with the lock held. Who only stands by may do so at any time. */
+static sheaf_status stand_by(struct sheaf__ps_client *client, int64_t deadline, sheaf_error *err)
+{
+    sheaf_error fault = {0};
+    const int64_t kept = client->deadline_ns;
+    struct sheaf__ps_remote *r = sheaf__ps_prepare(client, 0);
+    sheaf__buf_fixed64(&r->meta, (uint64_t)(JOIN_GRACE_SECONDS * SHEAF__S));
+    client->deadline_ns = sheaf__clock_left(deadline);
+    sheaf_status status = sheaf__ps_call(client, 0, SHEAF__PS_JOIN, NULL, 0, &fault);
+    client->deadline_ns = kept;
+    bool saves = true;
+    if (status == SHEAF_ERR_DEADLINE)
+        SHEAF__TRY(sheaf__ps_ask_saves(client, &saves, err));
+    return status < 0 && saves ? sheaf__error_copy(err, &fault) : SHEAF_OK;
+}
+
+/* The other servers need not know who waits for whom. */
 sheaf_status sheaf__ps_join(struct sheaf__ps_client *client, int64_t deadline, sheaf_error *err)
 {
     sheaf__mutex_lock(&client->lock);
-    const int64_t kept = client->deadline_ns;
     sheaf_status status = sheaf__ps_send_mark(client, err);
     for (int s = 1; s < client->server_count; s++) {
         sheaf__ps_prepare(client, s);
@@ -421,13 +436,8 @@ sheaf_status sheaf__ps_join(struct sheaf__ps_client *client, int64_t deadline, s
     }
     const sheaf_status told = sheaf__ps_finish_all(client, status < 0 ? NULL : err);
     status = status < 0 ? status : told;
-    if (status >= 0) {
-        struct sheaf__ps_remote *r = sheaf__ps_prepare(client, 0);
-        sheaf__buf_fixed64(&r->meta, (uint64_t)(JOIN_GRACE_SECONDS * SHEAF__S));
-        client->deadline_ns = sheaf__clock_left(deadline);
-        status = sheaf__ps_call(client, 0, SHEAF__PS_JOIN, NULL, 0, err);
-        client->deadline_ns = kept;
-    }
+    if (status >= 0)
+        status = stand_by(client, deadline, err);
     sheaf__mutex_unlock(&client->lock);
     return status;
 }

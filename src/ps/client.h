@@ -97,7 +97,8 @@ sheaf_status sheaf__ps_update(struct sheaf__ps_client *client, const struct shea
                               sheaf_variable *const *variables, sheaf_tensor *const *gradients,
                               size_t count, sheaf_error *err);
 
-/* This task has done its part; the one that saves waits for all others. */
+/* This task has done its part. The one that saves waits for all others; they wait for it, as one of them
+ * saves if it is lost, but no longer than until `deadline`, which is no error. */
 sheaf_status sheaf__ps_join(struct sheaf__ps_client *client, int64_t deadline, sheaf_error *err);
 
 /* Whether this task saves checkpoints now (group.c). */
@@ -105,6 +106,8 @@ sheaf_status sheaf__ps_saves(struct sheaf__ps_client *client, bool *now, sheaf_e
 
 /* ---- for the variables ---- */
 
+/* sheaf__ps_saves() with the lock held. */
+sheaf_status sheaf__ps_ask_saves(struct sheaf__ps_client *client, bool *now, sheaf_error *err);
 /* Tells the first server of a mark for which no step has come: before a save, and at the end. With the
  * lock held. */
 sheaf_status sheaf__ps_send_mark(struct sheaf__ps_client *client, sheaf_error *err);

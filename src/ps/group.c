@@ -43,14 +43,19 @@ static bool group_restores(struct sheaf__save_group *g)
 
 /* Who saves is the first server's to say (server_writer.c). */
 
+sheaf_status sheaf__ps_ask_saves(struct sheaf__ps_client *client, bool *now, sheaf_error *err)
+{
+    const struct sheaf__ps_remote *r = sheaf__ps_prepare(client, 0);
+    const struct sheaf__buf *reply = &r->request.reply_meta;
+    SHEAF__TRY(sheaf__ps_call(client, 0, SHEAF__PS_WRITER, NULL, 0, err));
+    *now = reply->size == 1 && reply->data[0] == 1;
+    return SHEAF_OK;
+}
+
 sheaf_status sheaf__ps_saves(struct sheaf__ps_client *client, bool *now, sheaf_error *err)
 {
     sheaf__mutex_lock(&client->lock);
-    const struct sheaf__ps_remote *r = sheaf__ps_prepare(client, 0);
-    sheaf_status status = sheaf__ps_call(client, 0, SHEAF__PS_WRITER, NULL, 0, err);
-    const struct sheaf__buf *reply = &r->request.reply_meta;
-    if (status >= 0)
-        *now = reply->size == 1 && reply->data[0] == 1;
+    sheaf_status status = sheaf__ps_ask_saves(client, now, err);
     sheaf__mutex_unlock(&client->lock);
     return status;
 }

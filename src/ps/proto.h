@@ -26,7 +26,7 @@ enum sheaf__ps_kind {
     SHEAF__PS_AWAIT,    /* -> the path, when the chief has */
     SHEAF__PS_MARK,   /* -> what this worker last said of itself, or is said to have by a restore */
     SHEAF__PS_DONE,   /* this worker has done its part */
-    SHEAF__PS_JOIN,   /* that, -> when every other worker has, if this one saves; else at once */
+    SHEAF__PS_JOIN,   /* that, -> when it may leave (server_wait.c) */
     SHEAF__PS_WRITER, /* -> whether this worker saves (a byte) */
     SHEAF__PS_CLAIM, /* prefix of checkpoints -> the directory is the job's; the last number given */
     SHEAF__PS_NUMBER, /* least number, prefix -> number of the next checkpoint */

@@ -85,8 +85,10 @@ static void worker_down(struct sheaf__peer *peer, const sheaf_error *cause, void
     sheaf__mutex_lock(&server->lock);
     struct sheaf__ps_worker *w = sheaf__ps_worker_of(server, task);
     const bool lost = w && w->state == SHEAF__PS_WORKING;
-    if (w)
+    if (w) {
         w->connected = false;
+        w->left = sheaf__peer_left(peer);
+    }
     if (lost) {
         w->state = SHEAF__PS_GONE;
         server->loss = *cause;

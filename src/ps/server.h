@@ -22,6 +22,7 @@ struct sheaf__ps_worker {
     const char *address; /* the cluster's text */
     enum sheaf__ps_worker_state state;
     bool connected;
+    bool left;                      /* its last session ended with a goodbye */
     uint64_t incarnation, sequence; /* of its last push that was applied */
     void *mark;                     /* what it said of itself with it (server_mark.c) */
     size_t mark_size;
@@ -92,6 +93,8 @@ sheaf_status sheaf__ps_serve_marks(struct sheaf__ps_server *server, sheaf_error 
 void sheaf__ps_elect(struct sheaf__ps_server *server);
 /* With the lock held: whether it is this one. */
 bool sheaf__ps_writes(const struct sheaf__ps_server *server, sheaf_task task);
+/* With the lock held: whether it has ended as it should. */
+bool sheaf__ps_writer_ended(const struct sheaf__ps_server *server);
 /* Gives up the directories. */
 void sheaf__ps_drop_claims(struct sheaf__ps_server *server);
 sheaf_status sheaf__ps_serve_writer(struct sheaf__ps_server *server, sheaf_error *err);

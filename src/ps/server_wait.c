@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* Calls that are answered when another task has done something: a worker attaches to a variable
- * that the chief makes, waits for what the chief restores, or waits for the others to end. */
+ * that the chief makes, waits for what the chief restores, or waits for others to end. */
 
 #include "base/array.h"
 #include "base/clock.h"
@@ -26,6 +26,17 @@ static bool others_ended(const struct sheaf__ps_server *server, sheaf_task self,
             return false;
     }
     return true;
+}
+
+/* Whether a worker whose part is done may go: the one that saves when the others have ended, the others
+ * when it has, as one of them has to save if it is lost. */
+static bool may_leave(const struct sheaf__ps_server *server, const struct sheaf__ps_waiting *w)
+{
+    if (sheaf__ps_writes(server, w->task))
+        return others_ended(server, w->task, w->grace);
+    return sheaf__ps_writer_ended(server) ||
+           (server->workers[server->writer].state == SHEAF__PS_NEVER &&
+            sheaf__clock_left(w->grace) == 0);
 }
 
 static sheaf_status await_chief(const struct sheaf__ps_server *server, const char *what,
@@ -61,10 +72,8 @@ static sheaf_status fate(struct sheaf__ps_server *server, const struct sheaf__ps
         return attach(server, w->call, err);
     case SHEAF__PS_AWAIT:
         return server->restored ? SHEAF_OK : await_chief(server, "restored its checkpoint", err);
-    default: /* who does not save need not wait for the others */
-        return !sheaf__ps_writes(server, w->task) || others_ended(server, w->task, w->grace)
-                   ? SHEAF_OK
-                   : SHEAF_PENDING;
+    default:
+        return may_leave(server, w) ? SHEAF_OK : SHEAF_PENDING;
     }
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* Who saves the job's checkpoints, as the first server knows it: the chief, and when it is lost the
- * first of the other workers that is at work. A worker that the server has given up is asked nothing
+ * first of the other workers that is at work, or that stands by with its work done. A worker that the server has given up is asked nothing
  * and gets no answer any more, so whoever has one had the turn when it was given.
  *
  * The directories are the job's: this task holds their locks, so that they outlive a worker that is
@@ -19,20 +19,34 @@
 
 /* ---- with server->lock ---- */
 
+/* The first worker that is here in that state, -1: none. */
+static int find_worker(const struct sheaf__ps_server *server, enum sheaf__ps_worker_state state)
+{
+    for (int i = 0; i < server->worker_count; i++)
+        if (server->workers[i].connected && server->workers[i].state == state)
+            return i;
+    return -1;
+}
+
+bool sheaf__ps_writer_ended(const struct sheaf__ps_server *server)
+{
+    const struct sheaf__ps_worker *w = &server->workers[server->writer];
+    return !w->connected && w->left && w->state == SHEAF__PS_FINISHED;
+}
+
 void sheaf__ps_elect(struct sheaf__ps_server *server)
 {
-    const struct sheaf__ps_worker *now = &server->workers[server->writer];
-    if (now->connected || now->state == SHEAF__PS_NEVER)
+    const struct sheaf__ps_worker *w = &server->workers[server->writer];
+    if (w->connected || w->state == SHEAF__PS_NEVER)
         return;
-    for (int i = 0; i < server->worker_count; i++) {
-        const struct sheaf__ps_worker *w = &server->workers[i];
-        if (!w->connected || w->state != SHEAF__PS_WORKING)
-            continue;
-        server->writer = i;
-        sheaf__log(SHEAF_LOG_INFO, SHEAF__TASK " at %s saves the checkpoints from now on",
-                   w->task.job, w->task.index, w->address);
+    int next = find_worker(server, SHEAF__PS_WORKING);
+    if (next < 0 && !sheaf__ps_writer_ended(server))
+        next = find_worker(server, SHEAF__PS_FINISHED); /* it stands by */
+    if (next < 0)
         return;
-    }
+    w = &server->workers[server->writer = next];
+    sheaf__log(SHEAF_LOG_INFO, SHEAF__TASK " at %s saves the checkpoints from now on", w->task.job,
+               w->task.index, w->address);
 }
 
 bool sheaf__ps_writes(const struct sheaf__ps_server *server, sheaf_task task)

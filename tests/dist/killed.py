@@ -130,6 +130,20 @@ def case_chief_of_ps(t):
     verify_all(t)
 
 
+def case_chief_of_ps_at_last(t):
+    """The other worker has done its part, and stands by: it saves, and reports."""
+    cluster = t.cluster(worker=2, ps=1)
+    tasks = start_unlike(t, cluster, FOREVER, ("--epochs", "1"))
+    tasks["worker:0"].kill()
+    for name in ("worker:1", "ps:0"):
+        code = tasks[name].ends(10)
+        check(code == 0, f"exit code {code}", tasks[name].show())
+    result = re.search(r"^checkpoint (\S+)\naccuracy \S+\n\Z", tasks["worker:1"].out, re.M)
+    check(result and result.group(1) == f"{t.out}/ckpt-{t.checkpoints()[-1]}", "its summary", tasks["worker:1"].show())
+    check(not half_saved(t), "half a checkpoint", half_saved(t))
+    verify_all(t)
+
+
 def verify_all(t):
     for number in t.checkpoints():
         task = t.start("verify", SHEAF, "ckpt", "verify", f"{t.out}/ckpt-{number}")

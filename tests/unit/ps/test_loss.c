@@ -161,9 +161,14 @@ static sheaf_status play_after_the_end(struct rig_task *task, sheaf_cluster *clu
         return SHEAF_OK;
     }
     SHEAF__TRY(connect_all(task, cluster, &client));
-    sheaf_status status = sheaf__ps_join(client, sheaf__clock_deadline(10), &task->err);
-    if (status >= 0 && task->index == 0)
+    sheaf_status status = sheaf__ps_join(client, sheaf__clock_deadline(10), &err);
+    if (task->index == 0) {
+        RIG_CHECK(task, status >= 0);
         status = lose_server(client, &task->err);
+    } else { /* it stands by, and cannot save without that server either */
+        RIG_CHECK(task, status < 0 && names_the_server(&err, "join: "));
+        status = SHEAF_OK;
+    }
     sheaf__ps_client_free(client);
     return status;
 }
