@@ -82,7 +82,8 @@ SHEAF_API void sheaf_dist_dataset_free(sheaf_dist_dataset *d);
  *  is that of the iterator made last, or of the pass that comes next; after a restore the next sheaf_iterate() goes on
  *  there, so that every example comes once a pass however often the job is stopped. With other workers or replicas than
  *  before, the rest of the pass is divided anew: each example still comes once, and the global batches are the same where
- *  their size divides. SHEAF_ERR_FAILED_PRECONDITION from the save or the restore: where that cannot be, and why. */
+ *  their size divides. Under parameter servers every worker makes its own passes and gets its own position back; one that has
+ *  none begins with the first pass. SHEAF_ERR_FAILED_PRECONDITION from the save or the restore: where that cannot be, and why. */
 SHEAF_API sheaf_trackable *sheaf_dist_dataset_trackable(sheaf_dist_dataset *d);
 /** Passes that came to the end of the data, those before a restore included. */
 SHEAF_API int64_t sheaf_dist_dataset_passes(sheaf_dist_dataset *d);

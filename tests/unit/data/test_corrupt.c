@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "help.h"
 
+#include "base/thread.h"
+
 /* Corrupt records that a pipeline may skip, and the account of what became of the records of its
  * files. */
 
@@ -421,6 +423,53 @@ static void test_account(void **state)
     }
 }
 
+static sheaf_status all_of(sheaf_iterator *it, sheaf_error *err)
+{
+    sheaf_status status = SHEAF_OK;
+    while (status == SHEAF_OK)
+        SHEAF_FRAME
+        {
+            sheaf_element *e;
+            status = sheaf_iterator_next(it, &e, err);
+        }
+    sheaf_account a;
+    if (status == SHEAF_END)
+        SHEAF_FRAME
+        {
+            status = sheaf_iterator_account(it, &a, err);
+            if (status >= 0 && (a.skipped != 15 || a.lost_bytes != 3 || a.examples != 12))
+                status = sheaf_error_set(err, SHEAF_ERR_INTERNAL, "%s", sheaf_account_str(&a));
+        }
+    return status;
+}
+
+static sheaf_status attempt(void *user, sheaf_error *err)
+{
+    sheaf_context *context, *before;
+    (void)user;
+    const sheaf_context_options quiet = {.log_level = SHEAF_LOG_ERROR};
+    sheaf_status status = sheaf_context_new(&quiet, &context, err);
+    if (status < 0)
+        return status;
+    before = sheaf_context_enter(context);
+    sheaf_dataset *d = pipeline(0, true);
+    sheaf_iterator *it = sheaf_dataset_iterate(d);
+    status = all_of(it, err);
+    sheaf_iterator_free(it);
+    sheaf_dataset_free(d);
+    sheaf__local_release();
+    sheaf_context_enter(before);
+    sheaf_context_free(context);
+    return status;
+}
+
+static void test_without_memory(void **state)
+{
+    (void)state;
+    write_files();
+    assert_true(rig_fail_allocations(attempt, NULL) > 50);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {rig_test(test_T29_budget_of_one),
@@ -430,6 +479,7 @@ int main(void)
                                        rig_test(test_lost_rest_of_a_compressed_file),
                                        rig_test(test_resume),
                                        rig_test(test_resume_otherwise),
-                                       rig_test(test_account)};
+                                       rig_test(test_account),
+                                       rig_test(test_without_memory)};
     return rig_run(tests);
 }
