@@ -132,7 +132,11 @@ SHEAF_API sheaf_dataset *sheaf_list_files_patterns(const char *const *patterns, 
 
 /* Stages. */
 
-/** Maps an element: puts tensors into `out`. Runs in a frame of its own, maybe on several threads at once. */
+/** Maps an element: puts tensors into `out`. Runs in a frame of its own, maybe on several threads at once.
+ *
+ *  The result should depend on the element alone. Where workers divide a dataset among them each makes all elements, and what
+ *  has a state, a random operation without a seed or an assignment to a variable, is another on each: the log warns of it once
+ *  (S187). A seed made of the element, of its index for example, gives the same stream for any number of workers. */
 typedef sheaf_status (*sheaf_map_fn)(const sheaf_element *in, sheaf_element *out, void *user);
 typedef struct sheaf_map_options {
     int parallel;                   /**< calls at once; 0: one, SHEAF_AUTOTUNE */

@@ -2,6 +2,7 @@
 #include "data/function.h"
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "tensor/element.h"
 
@@ -37,4 +38,29 @@ char *sheaf__path_of(const sheaf_element *e, sheaf_error *err)
     if (!path)
         sheaf__no_memory(err, "the name of a file");
     return path;
+}
+
+static void warn_of_state(const struct sheaf__stateful_watch *watch, const char *operation)
+{
+    const struct sheaf__function_watch *w = (const struct sheaf__function_watch *)watch;
+    char name[64];
+    sheaf__log_once(SHEAF_LOG_WARN, "data.stateful",
+                    "%s: its function calls %s, whose state is this worker's own: elements that "
+                    "workers divide among them depend on how many there are; make a seed of the "
+                    "element instead",
+                    sheaf__dataset_name(w->stage, name), operation);
+}
+
+void sheaf__function_watch(struct sheaf__function_watch *w, const struct sheaf__iter *it)
+{
+    w->stage = it->flow->divided ? it->dataset : NULL;
+    w->watch.found = warn_of_state;
+    if (w->stage)
+        sheaf__stateful_watch(&w->watch);
+}
+
+void sheaf__function_watch_end(struct sheaf__function_watch *w)
+{
+    if (w->stage)
+        sheaf__stateful_watch_end(&w->watch);
 }

@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "base/list.h"
 #include "base/mem.h"
+#include "data/function.h"
 #include "data/interleave.h"
 
 /* The sequential order of interleave, read ahead by threads. A source is one input's dataset:
@@ -142,7 +143,10 @@ static void read_ahead(struct sheaf__interleave_crew *crew, struct source *s)
     sheaf_status status = SHEAF_OK;
     bool failed_open = false;
     if (s->name) {
+        struct sheaf__function_watch watch;
+        sheaf__function_watch(&watch, crew->it);
         status = sheaf__interleave_open(crew->it->dataset, s->name, &crew->flow, &s->iter, &err);
+        sheaf__function_watch_end(&watch);
         sheaf__block_unref(s->name);
         s->name = NULL;
         failed_open = status < 0;

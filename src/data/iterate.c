@@ -14,7 +14,9 @@ static struct sheaf_iterator no_memory = {
 /* In the context of the iterator. */
 static sheaf_status open_tree(sheaf_iterator *it, sheaf_context *context, sheaf_error *err)
 {
-    struct sheaf__flow above = {.context = context, .unordered = it->dataset->options.unordered};
+    struct sheaf__flow above = {.context = context,
+                                .unordered = it->dataset->options.unordered,
+                                .divided = it->dataset->divided};
     SHEAF__TRY(sheaf__trail_new(it->dataset, &above.trail, err));
     it->flow.trail = above.trail;
     it->flow.account = above.account = sheaf__account_new(&it->dataset->options);

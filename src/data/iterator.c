@@ -2,7 +2,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "data/stage.h"
+#include "data/function.h"
 
 /* The tree of iterators inside of one (iterate.c). */
 
@@ -116,7 +116,10 @@ sheaf_status sheaf__iter_pull(struct sheaf__iter *it, size_t want, struct sheaf_
         rows->reserve = before + want;
     err->status = SHEAF_OK;
     err->reserved = 0;
+    struct sheaf__function_watch watch;
+    sheaf__function_watch(&watch, it);
     sheaf_status status = it->dataset->stage->ops->next(it, want, rows, err);
+    sheaf__function_watch_end(&watch);
     sheaf__rows_trim(rows);
     if (status < 0)
         name_error(it, err);

@@ -4,6 +4,7 @@
 #include "base/list.h"
 #include "base/mem.h"
 #include "base/pool.h"
+#include "data/function.h"
 #include "data/map.h"
 
 /* Threads that take turns at the input, call the function for each row of what they took, and
@@ -170,13 +171,16 @@ static void crew_main(void *user)
 {
     struct sheaf__map_crew *crew = user;
     struct sheaf__map_call call = {0};
+    struct sheaf__function_watch watch;
     struct ticket *t;
     /* Calls are what runs at once, not the pieces of their operations. */
     sheaf__pool_set_alone(crew->map->threads >= sheaf__cpu_count());
     while ((t = take(crew)) != NULL) {
         size_t rows = t->input.count;
         int64_t before = sheaf__clock_now();
+        sheaf__function_watch(&watch, crew->it);
         work(crew->map, &call, t);
+        sheaf__function_watch_end(&watch);
         int64_t ns = sheaf__clock_now() - before;
         sheaf__mutex_lock(&crew->lock);
         if (rows > 0)

@@ -124,6 +124,7 @@ static sheaf_status rewrite_with(const sheaf_dataset *d, const struct sheaf__spl
     }
     out->spec = sheaf_element_spec_keep(made->spec);
     SHEAF__TRY(sheaf__autoshard(made, &a, &made, err));
+    made->divided = split->workers > 1;
     out->dataset = made;
     out->policy = a.policy;
     if (!a.keep_balanced && a.policy == SHEAF_AUTOSHARD_DATA && n > 1)

@@ -41,6 +41,7 @@ struct sheaf_dataset {
     sheaf_dataset_options options; /* merged over the inputs (R9.29) */
     bool calls; /* functions of the program, which may wait for anything: rows are pulled singly by
                    who runs ahead, so that none that is ready is held back */
+    bool divided;           /* its elements, among workers: the last stage of a rewriting */
     sheaf_error error;      /* the first; status 0: none */
     sheaf_context *context; /* where iterators run */
     void *state;            /* shared by all iterators: ops->state_size */
@@ -146,6 +147,7 @@ struct sheaf__flow {
     struct sheaf__account *account; /* of the whole iterator */
     struct sheaf__marks *redraw;    /* seeds that are taken again (data/draws.h) */
     bool unordered;                 /* an option of the whole pipeline */
+    bool divided; /* among workers, which make the same elements (data/function.h) */
 };
 sheaf_status sheaf__flow_start(struct sheaf__flow *flow, const struct sheaf__flow *above,
                                sheaf_error *err);

@@ -2,6 +2,7 @@
 /* Operations without inputs. */
 #include "ops/family.h"
 #include "ops/initializer.h"
+#include "ops/stateful.h"
 
 #include "tensor/kernel.h"
 
@@ -95,17 +96,24 @@ sheaf_tensor *sheaf_range(int64_t start, int64_t limit, int64_t step)
         .start = start, .step = step, .shape = sheaf_shape_of(1, &limit)};
     return sheaf__op_run(SHEAF__OP_RANGE, NULL, 0, &attrs);
 }
+
+static sheaf_tensor *random_of(enum sheaf__op_id id, const struct sheaf__attrs *attrs)
+{
+    if (attrs->seed == 0)
+        sheaf__stateful_called("a random operation without a seed");
+    return sheaf__op_run(id, NULL, 0, attrs);
+}
 sheaf_tensor *sheaf_random_uniform(sheaf_dtype dtype, sheaf_shape shape, double low, double high,
                                    uint64_t seed)
 {
     const struct sheaf__attrs attrs = {
         .dtype = dtype, .shape = shape, .number = {low, high}, .seed = seed};
-    return sheaf__op_run(SHEAF__OP_RANDOM_UNIFORM, NULL, 0, &attrs);
+    return random_of(SHEAF__OP_RANDOM_UNIFORM, &attrs);
 }
 sheaf_tensor *sheaf_random_normal(sheaf_dtype dtype, sheaf_shape shape, double mean,
                                   double deviation, uint64_t seed)
 {
     const struct sheaf__attrs attrs = {
         .dtype = dtype, .shape = shape, .number = {mean, deviation}, .seed = seed};
-    return sheaf__op_run(SHEAF__OP_RANDOM_NORMAL, NULL, 0, &attrs);
+    return random_of(SHEAF__OP_RANDOM_NORMAL, &attrs);
 }

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "ops/mode.h"
 #include "ops/plan.h"
+#include "ops/stateful.h"
 #include "ops/tape.h"
 #include "tensor/frame.h"
 #include "tensor/print.h"
@@ -81,6 +82,7 @@ static sheaf_status assign(sheaf_variable *v, enum sheaf__assign_op op, sheaf_te
                             "variable '%s' is %s of shape %s, the value %s of shape %s", v->name,
                             sheaf_dtype_name(v->dtype), SHEAF__SHAPE_TEXT(v->shape),
                             sheaf_dtype_name(value->dtype), SHEAF__SHAPE_TEXT(value->shape));
+    sheaf__stateful_called("an assignment to a variable");
     return sheaf__plan_tracing() ? SHEAF_OK : v->cls->assign(v, op, value, err);
 }
 
