@@ -31,6 +31,11 @@ SHEAF_API sheaf_element *sheaf_values_at(const sheaf_values *v, int i);
 /** Tensor `name` (NULL: the only one) of local replica `i`. */
 SHEAF_API sheaf_tensor *sheaf_values_get(const sheaf_values *v, int i, const char *name);
 
+/** Of what a distributed iterator gave, and of what a step made of that: the real examples of the step over all replicas of
+ *  all workers, its effective batch size. It is below the global batch at the end of the data, or of a worker's files (S186).
+ *  -1 of other values. */
+SHEAF_API int64_t sheaf_values_examples(const sheaf_values *v);
+
 /** The values beyond their frame; the caller frees what is returned. */
 SHEAF_API sheaf_values *sheaf_values_keep(sheaf_values *v);
 SHEAF_API void sheaf_values_free(sheaf_values *v);

@@ -160,6 +160,11 @@ int sheaf_values_count(const sheaf_values *v)
     return v ? v->count : 0;
 }
 
+int64_t sheaf_values_examples(const sheaf_values *v)
+{
+    return v ? v->examples : -1;
+}
+
 bool sheaf_values_is_per_replica(const sheaf_values *v)
 {
     return v && v->per_replica;
