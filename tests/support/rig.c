@@ -3,7 +3,7 @@
 
 #include "base/array.h"
 #include "base/clock.h"
-#include "base/context.h"
+#include "base/context_state.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/str.h"
@@ -29,9 +29,8 @@ static struct {
 
 static void keep_line(sheaf_log_level level, const char *line, void *user)
 {
+    (void)level;
     (void)user;
-    if (level > SHEAF_LOG_WARN)
-        return;
     sheaf__mutex_lock(&rig.lock);
     int n = snprintf(rig.log + rig.log_size, sizeof(rig.log) - rig.log_size, "%s\n", line);
     if (n > 0 && rig.log_size + (size_t)n < sizeof(rig.log))
@@ -47,6 +46,11 @@ const char *rig_log_take(void)
     rig.log_size = 0;
     sheaf__mutex_unlock(&rig.lock);
     return rig.taken;
+}
+
+void rig_log_from(sheaf_log_level level)
+{
+    sheaf__context()->log_level = (int)level;
 }
 
 int rig_setup(void **state)

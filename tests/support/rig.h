@@ -30,6 +30,9 @@ int rig_teardown(void **state);
  * call. */
 const char *rig_log_take(void);
 
+/* Lines up to `level` are kept, not only warnings: of the calling thread's context from now on. */
+void rig_log_from(sheaf_log_level level);
+
 /* A new empty folder for this test, removed with all in it at the end. */
 const char *rig_folder(void);
 /* A path in it, valid until the end of the test: rig_path("a.txt"). */

@@ -24,6 +24,16 @@ sheaf_strategy *mirrored(int replicas)
     return strategy("MirroredStrategy");
 }
 
+sheaf_strategy *strategy_of_task(struct rig_task *task, const char *name, int replicas)
+{
+    const sheaf_strategy_options options = {.deadline = 60};
+    sheaf_strategy *s = NULL;
+    if (sheaf_devices_configure(replicas, &task->err) < 0 ||
+        sheaf_strategy_new(name, NULL, &options, &s, &task->err) < 0)
+        return NULL;
+    return s;
+}
+
 sheaf_values *floats(const float *data, const int *counts, int replicas)
 {
     sheaf_element *parts[16];

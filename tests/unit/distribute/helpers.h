@@ -14,6 +14,9 @@ sheaf_strategy *mirrored(int replicas);
 /* A strategy by name. */
 sheaf_strategy *strategy(const char *name);
 
+/* In a task: a strategy by name over `replicas` logical devices. NULL with task->err. */
+sheaf_strategy *strategy_of_task(struct rig_task *task, const char *name, int replicas);
+
 /* A PerReplica of float32 vectors: counts[r] elements for replica r, one after the other from `data`. */
 sheaf_values *floats(const float *data, const int *counts, int replicas);
 /* The only tensor of a result. */

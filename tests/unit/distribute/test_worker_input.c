@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { DEADLINE = 60, AT_ONCE = 20 };
+enum { AT_ONCE = 20 };
 
 /* What the workers of a test share. */
 struct shared {
@@ -24,11 +24,7 @@ struct shared {
 static sheaf_strategy *start(struct rig_task *task)
 {
     const struct shared *shared = task->user;
-    const sheaf_strategy_options options = {.deadline = DEADLINE};
-    sheaf_strategy *s = NULL;
-    if (sheaf_devices_configure(shared->replicas ? shared->replicas : 1, &task->err) < 0)
-        return NULL;
-    return sheaf_strategy_new("multiworker", NULL, &options, &s, &task->err) < 0 ? NULL : s;
+    return strategy_of_task(task, "multiworker", shared->replicas ? shared->replicas : 1);
 }
 
 /* Waits, within reason, for another worker. */
