@@ -46,7 +46,7 @@ typedef struct sheaf_input_options {
 } sheaf_input_options;
 
 /** Splits each global batch of `d` over the replicas; between workers `d` is sharded as its options say (AUTO). Uses up a
- *  count of `d`. `experimental_distribute_dataset` of the documents. */
+ *  count of `d`. `experimental_distribute_dataset` of the documents; what to use unless the program divides its data itself. */
 SHEAF_API sheaf_dist_dataset *sheaf_distribute_dataset(sheaf_strategy *s, sheaf_dataset *d,
                                                        const sheaf_input_options *options);
 
@@ -105,7 +105,9 @@ SHEAF_API const char *sheaf_dist_iterator_str(const sheaf_dist_iterator *it);
  *  Workers agree on the end, and on the number of real examples, one step ahead: a call pulls this worker's next element,
  *  too, and tells the others of it before it returns, so that the next call waits for nobody who has come so far. All workers
  *  use the same iterators in the same order, and as far; one that frees its own early while another goes on, or whose data
- *  fail, is an error of all at that element (SHEAF_ERR_TEAM_MISMATCH, or what failed). */
+ *  fail, is an error of all at that element (SHEAF_ERR_TEAM_MISMATCH, or what failed). Where all are sure to
+ *  have as many full batches, of data in memory with static shapes and no function in between, they agree twice on a dataset
+ *  and no more (S185; counter "input.agreements"); who leaves early is found out where the workers' calls differ then. */
 SHEAF_CHECKED sheaf_status sheaf_next(sheaf_dist_iterator *it, sheaf_values **out,
                                       sheaf_error *err);
 /** The same, with SHEAF_ERR_OUT_OF_RANGE at the end (S150). */

@@ -239,6 +239,15 @@ int64_t sheaf_dataset_cardinality(const sheaf_dataset *d)
     return !d || d->error.status < 0 ? SHEAF_UNKNOWN : d->cardinality;
 }
 
+bool sheaf__dataset_is_certain(const sheaf_dataset *d)
+{
+    bool certain = d->error.status >= 0 && d->cardinality != SHEAF_UNKNOWN &&
+                   (d->stage->traits & SHEAF__CERTAIN);
+    for (size_t i = 0; i < d->input_count && certain; i++)
+        certain = sheaf__dataset_is_certain(d->inputs[i]);
+    return certain;
+}
+
 const sheaf_element_spec *sheaf_dataset_element_spec(const sheaf_dataset *d)
 {
     return d ? d->spec : NULL;

@@ -50,6 +50,10 @@ sheaf_element_spec *sheaf__spec_any_batch(const sheaf_element_spec *spec);
  * if that is not NULL; `spec` may be NULL then. NULL: no memory, or both are NULL. */
 sheaf_element *sheaf__spec_dummy(const sheaf_element_spec *spec, const sheaf_element *like);
 
+/* Whether iterators of `d` give exactly as many elements as its cardinality says, a number or SHEAF_INFINITE, whatever
+ * happens: no function, no file and nothing else that may fail takes part. */
+bool sheaf__dataset_is_certain(const sheaf_dataset *d);
+
 /* The pipeline as text, a stage a line, source first, for --explain and tests; sheaf__free(). NULL:
  * no memory. */
 char *sheaf__dataset_explain(const sheaf_dataset *d);

@@ -15,47 +15,49 @@ enum sheaf__trait {
     SHEAF__KEEPS_BATCH = 32,  /* the batch size is its input's (R1.9) */
     SHEAF__TRAILING = 64,     /* a shard by data goes before it (R2.19) */
     SHEAF__COUNTS_ROWS = 128, /* pass() counts the rows of batches if its input's does */
+    SHEAF__CERTAIN = 256,     /* as many elements as the cardinality says: nothing in it fails */
 };
 
 /* X(id, file, name, traits) */
-#define SHEAF__STAGE_TABLE(X)                                                          \
-    X(RANGE, range, "range", SHEAF__SOURCE)                                            \
-    X(FROM_TENSORS, from_tensors, "from_tensors", SHEAF__SOURCE)                       \
-    X(FROM_SLICES, from_slices, "from_slices", SHEAF__SOURCE)                          \
-    X(FROM_ARRAY, from_slices, "from_array", SHEAF__SOURCE)                            \
-    X(FROM_NPY, from_slices, "from_npy", SHEAF__SOURCE)                                \
-    X(FROM_GENERATOR, from_generator, "from_generator", SHEAF__SOURCE)                 \
-    X(LIST_FILES, from_slices, "list_files", SHEAF__SOURCE)                            \
-    X(TFRECORD, records, "tfrecord", SHEAF__READER)                                    \
-    X(TEXT_LINES, records, "text_lines", SHEAF__READER)                                \
-    X(FIXED_RECORDS, records, "fixed_records", SHEAF__READER)                          \
-    X(CSV, csv, "csv", 0) /* no reader to auto-sharding (R2.7) */                      \
-    X(MAP, map, "map", SHEAF__PASS)                                                    \
-    X(FILTER, filter, "filter", SHEAF__PASS | SHEAF__KEEPS_BATCH)                      \
-    X(BATCH, batch, "batch", SHEAF__PASS)                                              \
-    X(PADDED_BATCH, padded_batch, "padded_batch", SHEAF__PASS)                         \
-    X(UNBATCH, unbatch, "unbatch", SHEAF__PASS)                                        \
-    X(CACHE, cache, "cache", SHEAF__PASS | SHEAF__KEEPS_BATCH)                         \
-    X(SHUFFLE, shuffle, "shuffle", SHEAF__PASS | SHEAF__KEEPS_BATCH)                   \
-    X(REPEAT, repeat, "repeat", SHEAF__PASS | SHEAF__KEEPS_BATCH | SHEAF__COUNTS_ROWS) \
-    X(TAKE, take, "take", SHEAF__PASS | SHEAF__KEEPS_BATCH | SHEAF__COUNTS_ROWS)       \
-    X(SKIP, skip, "skip", SHEAF__PASS | SHEAF__KEEPS_BATCH | SHEAF__COUNTS_ROWS)       \
-    X(SHARD, shard, "shard", SHEAF__PASS | SHEAF__KEEPS_BATCH)                         \
-    X(ENUMERATE, enumerate, "enumerate", SHEAF__SOURCE)                                \
-    X(ZIP, zip, "zip", SHEAF__MULTIPLE)                                                \
-    X(CONCATENATE, concatenate, "concatenate", SHEAF__MULTIPLE)                        \
-    X(PREFETCH, prefetch, "prefetch",                                                  \
-      SHEAF__PASS | SHEAF__KEEPS_BATCH | SHEAF__COUNTS_ROWS | SHEAF__TRAILING)         \
-    X(PARSE_EXAMPLE, parse_example, "parse_example",                                   \
-      SHEAF__PASS | SHEAF__KEEPS_BATCH | SHEAF__COUNTS_ROWS)                           \
-    X(DECODE_RAW, decode_raw, "decode_raw", SHEAF__PASS)                               \
-    X(LOOKUP, lookup, "lookup", SHEAF__PASS)                                           \
-    X(INTERLEAVE, interleave, "interleave", SHEAF__FUNCTION)                           \
-    X(FLAT_MAP, interleave, "flat_map", SHEAF__FUNCTION)                               \
-    X(OPTIONS, options, "with_options",                                                \
-      SHEAF__PASS | SHEAF__KEEPS_BATCH | SHEAF__COUNTS_ROWS | SHEAF__TRAILING)         \
-    X(REBATCH, rebatch, "rebatch", SHEAF__PASS)                                        \
-    X(SPLIT_BATCH, split_batch, "split_batch", SHEAF__PASS)                            \
+#define SHEAF__STAGE_TABLE(X)                                                                     \
+    X(RANGE, range, "range", SHEAF__SOURCE | SHEAF__CERTAIN)                                      \
+    X(FROM_TENSORS, from_tensors, "from_tensors", SHEAF__SOURCE | SHEAF__CERTAIN)                 \
+    X(FROM_SLICES, from_slices, "from_slices", SHEAF__SOURCE | SHEAF__CERTAIN)                    \
+    X(FROM_ARRAY, from_slices, "from_array", SHEAF__SOURCE | SHEAF__CERTAIN)                      \
+    X(FROM_NPY, from_slices, "from_npy", SHEAF__SOURCE | SHEAF__CERTAIN)                          \
+    X(FROM_GENERATOR, from_generator, "from_generator", SHEAF__SOURCE)                            \
+    X(LIST_FILES, from_slices, "list_files", SHEAF__SOURCE)                                       \
+    X(TFRECORD, records, "tfrecord", SHEAF__READER)                                               \
+    X(TEXT_LINES, records, "text_lines", SHEAF__READER)                                           \
+    X(FIXED_RECORDS, records, "fixed_records", SHEAF__READER)                                     \
+    X(CSV, csv, "csv", 0) /* no reader to auto-sharding (R2.7) */                                 \
+    X(MAP, map, "map", SHEAF__PASS)                                                               \
+    X(FILTER, filter, "filter", SHEAF__PASS | SHEAF__KEEPS_BATCH)                                 \
+    X(BATCH, batch, "batch", SHEAF__PASS | SHEAF__CERTAIN)                                        \
+    X(PADDED_BATCH, padded_batch, "padded_batch", SHEAF__PASS)                                    \
+    X(UNBATCH, unbatch, "unbatch", SHEAF__PASS)                                                   \
+    X(CACHE, cache, "cache", SHEAF__PASS | SHEAF__KEEPS_BATCH)                                    \
+    X(SHUFFLE, shuffle, "shuffle", SHEAF__PASS | SHEAF__KEEPS_BATCH | SHEAF__CERTAIN)             \
+    X(REPEAT, repeat, "repeat",                                                                   \
+      SHEAF__PASS | SHEAF__KEEPS_BATCH | SHEAF__COUNTS_ROWS | SHEAF__CERTAIN)                     \
+    X(TAKE, take, "take", SHEAF__PASS | SHEAF__KEEPS_BATCH | SHEAF__COUNTS_ROWS | SHEAF__CERTAIN) \
+    X(SKIP, skip, "skip", SHEAF__PASS | SHEAF__KEEPS_BATCH | SHEAF__COUNTS_ROWS | SHEAF__CERTAIN) \
+    X(SHARD, shard, "shard", SHEAF__PASS | SHEAF__KEEPS_BATCH | SHEAF__CERTAIN)                   \
+    X(ENUMERATE, enumerate, "enumerate", SHEAF__SOURCE | SHEAF__CERTAIN)                          \
+    X(ZIP, zip, "zip", SHEAF__MULTIPLE | SHEAF__CERTAIN)                                          \
+    X(CONCATENATE, concatenate, "concatenate", SHEAF__MULTIPLE | SHEAF__CERTAIN)                  \
+    X(PREFETCH, prefetch, "prefetch",                                                             \
+      SHEAF__PASS | SHEAF__KEEPS_BATCH | SHEAF__COUNTS_ROWS | SHEAF__TRAILING | SHEAF__CERTAIN)   \
+    X(PARSE_EXAMPLE, parse_example, "parse_example",                                              \
+      SHEAF__PASS | SHEAF__KEEPS_BATCH | SHEAF__COUNTS_ROWS)                                      \
+    X(DECODE_RAW, decode_raw, "decode_raw", SHEAF__PASS)                                          \
+    X(LOOKUP, lookup, "lookup", SHEAF__PASS)                                                      \
+    X(INTERLEAVE, interleave, "interleave", SHEAF__FUNCTION)                                      \
+    X(FLAT_MAP, interleave, "flat_map", SHEAF__FUNCTION)                                          \
+    X(OPTIONS, options, "with_options",                                                           \
+      SHEAF__PASS | SHEAF__KEEPS_BATCH | SHEAF__COUNTS_ROWS | SHEAF__TRAILING | SHEAF__CERTAIN)   \
+    X(REBATCH, rebatch, "rebatch", SHEAF__PASS)                                                   \
+    X(SPLIT_BATCH, split_batch, "split_batch", SHEAF__PASS)                                       \
     X(TURNS, turns, "turns", SHEAF__MULTIPLE)
 
 enum sheaf__stage_id {

@@ -37,6 +37,7 @@ static sheaf_dist_dataset *allocate(sheaf_strategy *s, int count)
     d->strategy = s == sheaf__strategy_default() ? s : sheaf__ref(s);
     d->datasets = sheaf__calloc((size_t)count, sizeof(*d->datasets));
     d->cardinality = SHEAF_UNKNOWN;
+    d->certain.steps = SHEAF_UNKNOWN;
     d->progress.trackable = (sheaf_trackable){&sheaf__progress_trackable_class, d};
     if (d->datasets)
         d->dataset_count = count;
@@ -90,6 +91,35 @@ static sheaf_status check_input_options(const sheaf_strategy *s, const sheaf_inp
     return SHEAF_OK;
 }
 
+/* Size of the first axis of the first tensor, 1 of a scalar: what counts as examples. */
+static int64_t rows_of(const sheaf_element_spec *spec)
+{
+    if (!spec || sheaf_element_spec_size(spec) == 0)
+        return SHEAF_UNKNOWN_DIM;
+    const sheaf_shape shape = sheaf_element_spec_at(spec, 0).shape;
+    return shape.rank == 0 ? 1 : shape.rank > 0 ? shape.dims[0] : SHEAF_UNKNOWN_DIM;
+}
+
+/* How many steps this worker has, if that is certain and no part of any is empty or short: `each`
+ * elements of `data` make a step, and their rows divide into `parts`. */
+static int64_t count_steps(const sheaf_dataset *data, int64_t each, int64_t parts)
+{
+    const int64_t rows = rows_of(sheaf_dataset_element_spec(data));
+    const int64_t n = sheaf_dataset_cardinality(data);
+    if (rows < 1 || rows % parts != 0 || !sheaf__dataset_is_certain(data))
+        return SHEAF_UNKNOWN;
+    return n < 0 ? n : n % each == 0 ? n / each : SHEAF_UNKNOWN;
+}
+
+/* Workers of parameter servers do not share their data (R2.33). */
+static void tell_of_policy(const sheaf_strategy *s)
+{
+    if (s->cls == &sheaf__strategy_ps_class)
+        sheaf__log_once(SHEAF_LOG_INFO, "ps-input",
+                        "ParameterServerStrategy: every worker reads the whole dataset; its "
+                        "sharding policy is ignored");
+}
+
 /* The part of `data` that this worker iterates. */
 static sheaf_status split(sheaf_dist_dataset *d, sheaf_dataset *data, sheaf_error *err)
 {
@@ -98,6 +128,7 @@ static sheaf_status split(sheaf_dist_dataset *d, sheaf_dataset *data, sheaf_erro
         return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "the dataset to distribute is NULL");
     d->cardinality = sheaf_dataset_cardinality(data);
     d->fills = decide_fills(s, d->cardinality, sheaf_dataset_element_spec(data));
+    tell_of_policy(s);
     if (!s->rebatches && s->workers == 1) {
         d->spec = sheaf_element_spec_keep(sheaf_dataset_element_spec(data));
         d->datasets[0] = sheaf_dataset_ref(data);
@@ -107,14 +138,11 @@ static sheaf_status split(sheaf_dist_dataset *d, sheaf_dataset *data, sheaf_erro
         .workers = s->workers, .worker = s->worker_id, .replicas = s->local, .agreed = true};
     struct sheaf__split_dataset made;
     SHEAF__TRY(sheaf__split_make(data, &where, &made, err));
-    if (s->cls == &sheaf__strategy_ps_class)
-        sheaf__log_once(
-            SHEAF_LOG_INFO, "ps-input",
-            "ParameterServerStrategy: every worker reads the whole dataset; its sharding "
-            "policy is ignored");
-    else
+    if (s->cls != &sheaf__strategy_ps_class)
         sheaf__log(SHEAF_LOG_INFO, "input: worker %d of %d: %s", s->worker_id, s->workers,
                    made.why);
+    if (made.policy == SHEAF_AUTOSHARD_DATA)
+        d->certain.steps = count_steps(data, 1, s->total);
     d->datasets[0] = sheaf_dataset_ref(made.dataset);
     d->spec = sheaf_element_spec_keep(made.spec);
     sheaf__split_free(&made);
@@ -175,6 +203,7 @@ sheaf_dist_dataset *sheaf_distribute_datasets_from_function(sheaf_strategy *s, s
     const sheaf_element_spec *spec = sheaf_dataset_element_spec(d->datasets[d->dataset_count - 1]);
     d->cardinality = sheaf_dataset_cardinality(d->datasets[0]);
     d->fills = decide_fills(s, d->cardinality, sheaf_dataset_element_spec(d->datasets[0]));
+    d->certain.steps = count_steps(d->datasets[0], s->local, 1);
     d->spec = sheaf_element_spec_keep(spec);
     loosen_spec(d);
     sheaf__progress_start(d, &d->latched);

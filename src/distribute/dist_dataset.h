@@ -6,6 +6,7 @@
  * made it, and how its iterators end (R3.1). */
 
 #include "base/object.h"
+#include "distribute/forecast.h"
 #include "distribute/progress.h"
 #include "distribute/strategy.h"
 
@@ -15,9 +16,10 @@ struct sheaf_dist_dataset {
     sheaf_dataset *source;       /* what was split; counted. NULL: from a function */
     sheaf_dataset **datasets;    /* one, or one a replica (R3.38) */
     int dataset_count;
-    sheaf_element_spec *spec; /* of one replica's part; NULL: not known */
-    int64_t cardinality;      /* before it was split (R3.28) */
-    bool fills;               /* replicas without data get empty parts (R3.1) */
+    sheaf_element_spec *spec;        /* of one replica's part; NULL: not known */
+    int64_t cardinality;             /* before it was split (R3.28) */
+    bool fills;                      /* replicas without data get empty parts (R3.1) */
+    struct sheaf__certainty certain; /* of whole passes; changed by the thread that iterates */
     sheaf_error latched;
     struct sheaf__progress progress;
 };

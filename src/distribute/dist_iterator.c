@@ -49,6 +49,12 @@ static bool is_shared(const sheaf_dist_iterator *it)
     return it->dataset && it->dataset->strategy->workers > 1;
 }
 
+static bool is_whole_pass(const sheaf_dist_iterator *it)
+{
+    const sheaf_iterator *first = it->iterators[0];
+    return first->dataset == it->dataset->datasets[0] && !first->behind;
+}
+
 sheaf_dist_iterator *sheaf_iterate(sheaf_dist_dataset *d)
 {
     sheaf_dist_iterator *it = sheaf__calloc(1, sizeof(*it));
@@ -66,6 +72,8 @@ sheaf_dist_iterator *sheaf_iterate(sheaf_dist_dataset *d)
     it->fills = d->fills;
     if (it->latched.status >= 0)
         sheaf__progress_begin(d, it, it->iterators, &it->fills, &it->latched);
+    if (it->latched.status >= 0 && is_whole_pass(it))
+        it->forecast.certain = &d->certain;
     return it;
 }
 
@@ -183,6 +191,18 @@ static sheaf_status give_failure(sheaf_dist_iterator *it, sheaf_error *err)
     return sheaf__error_copy(err, &failed);
 }
 
+static sheaf_status check_foreseen(const sheaf_dist_iterator *it,
+                                   const struct sheaf__step_facts *facts, sheaf_error *err)
+{
+    const int expected = facts->with_data ? it->next.count : 0;
+    if (it->next.with_data == expected)
+        return SHEAF_OK;
+    return sheaf__error(err, SHEAF_ERR_INTERNAL,
+                        "%d replicas have data in step %llu of a dataset of %lld, expected %d",
+                        it->next.with_data, (unsigned long long)it->forecast.step,
+                        (long long)it->forecast.certain->steps, expected);
+}
+
 /* What the step has, over all workers. */
 static sheaf_status agree(sheaf_dist_iterator *it, struct sheaf__step_facts *facts,
                           sheaf_error *err)
@@ -193,6 +213,10 @@ static sheaf_status agree(sheaf_dist_iterator *it, struct sheaf__step_facts *fac
     *facts = own_facts(&it->next);
     if (!is_shared(it))
         return SHEAF_OK;
+    if (sheaf__forecast_foresees(&it->forecast)) {
+        *facts = sheaf__forecast_foresee(&it->forecast);
+        return check_foreseen(it, facts, err);
+    }
     sheaf_status status = sheaf__forecast_say(s, &it->forecast, facts, err);
     if (status >= 0)
         status = sheaf__forecast_hear(s, &it->forecast, facts, err);
@@ -204,7 +228,7 @@ static sheaf_status agree(sheaf_dist_iterator *it, struct sheaf__step_facts *fac
 /* Lets the others know of the step after this one. What fails now is the next call's affair. */
 static void look_ahead(sheaf_dist_iterator *it)
 {
-    if (!is_shared(it) || pull_next(it) < 0)
+    if (!is_shared(it) || sheaf__forecast_foresees(&it->forecast) || pull_next(it) < 0)
         return;
     const struct sheaf__step_facts facts = own_facts(&it->next);
     (void)!sheaf__forecast_say(it->dataset->strategy, &it->forecast, &facts, NULL);

@@ -2,6 +2,7 @@
 
 #include "distribute/forecast.h"
 
+#include "base/counter.h"
 #include "base/error.h"
 #include "distribute/sync.h"
 
@@ -13,16 +14,64 @@ static struct sheaf__wait wait_for_others(const sheaf_strategy *s)
     return sheaf__sync_wait(s, "the other workers' next element");
 }
 
+/* ---- the number of steps ---- */
+
+/* As a number whose sum over all workers tells whether they are equal; 0: not known. */
+static int64_t promise(const struct sheaf__forecast *f)
+{
+    const int64_t most = INT64_C(1) << 40;
+    const int64_t steps = f->certain ? f->certain->steps : SHEAF_UNKNOWN;
+    if (steps == SHEAF_INFINITE)
+        return most + 1;
+    return steps >= 0 && steps < most ? steps + 1 : 0;
+}
+
+/* With the first element each says its number of steps, and finds out whether the others' are the same on the whole; with
+ * the second, whether it did. */
+static int64_t own_word(const struct sheaf__forecast *f)
+{
+    return f->step == 0 ? promise(f) : f->step == 1 ? f->equal : 0;
+}
+
+static void compare_words(const sheaf_strategy *s, struct sheaf__forecast *f, int64_t sum)
+{
+    const int64_t mine = promise(f);
+    if (f->step == 0)
+        f->equal = mine > 0 && sum == mine * s->workers;
+    if (f->step == 0 && f->equal)
+        f->certain->full = f->sums;
+    if (f->step == 1 && f->equal && sum == s->workers)
+        f->certain->known = true;
+}
+
+bool sheaf__forecast_foresees(const struct sheaf__forecast *f)
+{
+    return f->certain && f->certain->known && !f->said && !f->heard;
+}
+
+struct sheaf__step_facts sheaf__forecast_foresee(struct sheaf__forecast *f)
+{
+    const struct sheaf__step_facts none = {0};
+    const int64_t steps = f->certain->steps;
+    const bool more = steps == SHEAF_INFINITE || f->step < (uint64_t)steps;
+    f->step++;
+    return more ? f->certain->full : none;
+}
+
+/* ---- what is said and heard ---- */
+
 /* Of what was said and is not heard yet: the channel holds one at a time. */
 static sheaf_status hear(sheaf_strategy *s, struct sheaf__forecast *f, sheaf_error *err)
 {
-    int64_t sums[2];
+    int64_t sums[3];
     const struct sheaf__wait wait = wait_for_others(s);
     f->said = false;
     s->sync->forecast = NULL;
     SHEAF__TRY(sheaf__ahead_hear(s->sync->input, sums, &wait, err));
     f->sums = (struct sheaf__step_facts){.examples = sums[0], .with_data = sums[1]};
     f->heard = true;
+    compare_words(s, f, sums[2]);
+    sheaf__count("input.agreements", 1);
     return SHEAF_OK;
 }
 
@@ -47,8 +96,8 @@ sheaf_status sheaf__forecast_say(sheaf_strategy *s, struct sheaf__forecast *f,
         f->iterator = ++sync->iterators;
     char name[64];
     snprintf(name, sizeof(name), "element %" PRIu64 " of iterator %" PRIu64, f->step, f->iterator);
-    const int64_t numbers[] = {mine->examples, mine->with_data};
-    const struct sheaf__ahead_sum sum = {.numbers = numbers, .count = 2, .name = name};
+    const int64_t numbers[] = {mine->examples, mine->with_data, own_word(f)};
+    const struct sheaf__ahead_sum sum = {.numbers = numbers, .count = 3, .name = name};
     const struct sheaf__wait wait = wait_for_others(s);
     SHEAF__TRY(sheaf__ahead_say(sync->input, &sum, &wait, err));
     f->said = true;
