@@ -55,6 +55,10 @@ typedef sheaf_dataset *(*sheaf_dataset_fn)(const sheaf_input_context *context, v
 SHEAF_API sheaf_dist_dataset *sheaf_distribute_datasets_from_function(
     sheaf_strategy *s, sheaf_dataset_fn fn, void *user, const sheaf_input_options *options);
 
+/** The documents' older names of the two (S55, D10). */
+#define sheaf_experimental_distribute_dataset                sheaf_distribute_dataset
+#define sheaf_experimental_distribute_datasets_from_function sheaf_distribute_datasets_from_function
+
 /** The rows of `e`'s tensors, unbatched: `experimental_make_numpy_dataset`, deprecated, which the log says once (S71, R4.33). The
  *  arrays are the dataset's without a copy; use sheaf_dataset_from_slices(). Cross-replica only. */
 SHEAF_API sheaf_dataset *sheaf_make_numpy_dataset(sheaf_strategy *s, sheaf_element *e);
@@ -107,7 +111,9 @@ SHEAF_API const char *sheaf_dist_iterator_str(const sheaf_dist_iterator *it);
  *  use the same iterators in the same order, and as far; one that frees its own early while another goes on, or whose data
  *  fail, is an error of all at that element (SHEAF_ERR_TEAM_MISMATCH, or what failed). Where all are sure to
  *  have as many full batches, of data in memory with static shapes and no function in between, they agree twice on a dataset
- *  and no more (S185; counter "input.agreements"); who leaves early is found out where the workers' calls differ then. */
+ *  and no more (S185; counter "input.agreements"); who leaves early is found out where the workers' calls differ then.
+ *  A worker that has no data while others go on gets empty parts (counter
+ *  "input.idle_steps"). */
 SHEAF_CHECKED sheaf_status sheaf_next(sheaf_dist_iterator *it, sheaf_values **out,
                                       sheaf_error *err);
 /** The same, with SHEAF_ERR_OUT_OF_RANGE at the end (S150). */

@@ -3,6 +3,7 @@
 /* Iterating a distributed dataset: element j of the worker's dataset goes to replica j % R
  * (R3.5–R3.24). */
 
+#include "base/counter.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -146,8 +147,12 @@ static int64_t examples_of(const sheaf_element *e)
     return t && t->shape.rank > 0 ? t->shape.dims[0] : e ? 1 : 0;
 }
 
+/* Empty parts for replicas without data. A worker that has none at all while others go on is idle
+ * (S129). */
 static sheaf_status fill_empty(sheaf_dist_iterator *it, struct parts *p, sheaf_error *err)
 {
+    if (p->with_data == 0)
+        sheaf__count("input.idle_steps", 1);
     for (int r = 0; r < p->count; r++) {
         if (p->of[r])
             continue;
