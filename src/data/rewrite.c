@@ -88,12 +88,18 @@ static const char *policy_name(sheaf_autoshard policy)
     return "?";
 }
 
+/* Whether AUTO found no files to share (S127). */
+static bool is_fallback(const sheaf_dataset *d, const struct sheaf__split_dataset *out)
+{
+    return d->options.autoshard == SHEAF_AUTOSHARD_AUTO && out->policy == SHEAF_AUTOSHARD_DATA;
+}
+
 /* Says what a fallback or a shuffle means for the cluster; the first worker speaks for all. */
-static void warn(const sheaf_dataset *d, const struct sheaf__split *split, bool fallback,
+static void warn(const sheaf_dataset *d, const struct sheaf__split *split,
                  const struct sheaf__split_dataset *out)
 {
     char name[64];
-    if (fallback)
+    if (is_fallback(d, out))
         sheaf__log(split->workers > 1 && split->worker == 0 ? SHEAF_LOG_WARN : SHEAF_LOG_INFO,
                    "%s: every worker makes all elements and keeps its share of them", out->why);
     const sheaf_dataset *shuffle = unseeded_shuffle(d);
@@ -129,7 +135,8 @@ static sheaf_status rewrite_with(const sheaf_dataset *d, const struct sheaf__spl
     out->policy = a.policy;
     if (!a.keep_balanced && a.policy == SHEAF_AUTOSHARD_DATA && n > 1)
         out->rebatch = SHEAF_REBATCH_LEGACY;
-    snprintf(out->why, sizeof(out->why), "autoshard policy %s: %s", policy_name(a.policy), a.why);
+    snprintf(out->why, sizeof(out->why), "autoshard policy %s%s: %s", policy_name(a.policy),
+             is_fallback(d, out) ? " (no file source)" : "", a.why);
     return made->error.status < 0 ? sheaf__error_copy(err, &made->error) : SHEAF_OK;
 }
 
@@ -138,10 +145,8 @@ static sheaf_status rewrite(const sheaf_dataset *d, const struct sheaf__split *s
 {
     out->batch_size = sheaf__batch_size_of(d);
     SHEAF__TRY(rewrite_with(d, split, false, out, err));
-    bool fallback =
-        d->options.autoshard == SHEAF_AUTOSHARD_AUTO && out->policy == SHEAF_AUTOSHARD_DATA;
     if (!split->again)
-        warn(d, split, fallback, out);
+        warn(d, split, out);
     if (out->policy != SHEAF_AUTOSHARD_DATA || out->rebatch != SHEAF_REBATCH_BALANCED ||
         split->workers == 1)
         return SHEAF_OK;

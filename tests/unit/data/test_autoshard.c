@@ -295,7 +295,7 @@ static void assert_pipeline(const sheaf_dataset *d, const char *expected)
     sheaf__free(text);
 }
 
-/* R1.2, R2.19, R2.20, S135. */
+/* R1.2, R2.19, R2.20, S127, S135. */
 static void test_order_of_stages(void **state)
 {
     (void)state;
@@ -306,8 +306,9 @@ static void test_order_of_stages(void **state)
     assert_int_equal(out.policy, SHEAF_AUTOSHARD_DATA);
     assert_int_equal(out.rebatch, SHEAF_REBATCH_LEGACY);
     assert_int_equal(out.batch_size, 4);
-    assert_string_equal(out.why,
-                        "autoshard policy DATA: stage 1 (range) cannot be divided by files");
+    assert_string_equal(
+        out.why,
+        "autoshard policy DATA (no file source): stage 1 (range) cannot be divided by files");
     sheaf__split_free(&out);
     const sheaf_dataset_options off = {.autoshard = SHEAF_AUTOSHARD_OFF};
     out = make(sheaf_dataset_with_options(sheaf_dataset_ref(d), &off), 2, 1, 3);
@@ -354,7 +355,9 @@ static void test_csv_is_no_reader(void **state)
     const sheaf_csv_options options = {.columns = &column, .column_count = 1};
     struct sheaf__split_dataset out =
         make(sheaf_dataset_batch(sheaf_csv(path, &options), 2, NULL), 2, 1, 1);
-    assert_string_equal(out.why, "autoshard policy DATA: stage 1 (csv) cannot be divided by files");
+    assert_string_equal(
+        out.why,
+        "autoshard policy DATA (no file source): stage 1 (csv) cannot be divided by files");
     sheaf__split_free(&out);
     sheaf_dataset *d = sheaf_dataset_flat_map(sheaf_list_files(path, NULL), sheaf_open_csv,
                                               (void *)(uintptr_t)&options);
@@ -509,9 +512,10 @@ static void test_fallback_is_logged(void **state)
     (void)state;
     sheaf_dataset *d = sheaf_dataset_batch(sheaf_dataset_range(0, 12, 1), 4, NULL);
     struct sheaf__split_dataset out = make(sheaf_dataset_ref(d), 2, 0, 1);
-    assert_string_equal(rig_log_take(), "autoshard policy DATA: stage 1 (range) cannot be divided "
-                                        "by files: every worker makes all elements and keeps its "
-                                        "share of them\n");
+    assert_string_equal(rig_log_take(),
+                        "autoshard policy DATA (no file source): stage 1 (range) cannot be divided "
+                        "by files: every worker makes all elements and keeps its "
+                        "share of them\n");
     sheaf__split_free(&out);
     /* one worker speaks for all */
     out = make(sheaf_dataset_ref(d), 2, 1, 1);
