@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Files divided between workers: as many as there are, and too few of them (S128, R2.29; T23, T24). */
+/* Files divided between workers: as many as there are, and too few of them (S46, S47, S128, R2.29; T23, T24). */
 
 #include "helpers.h"
 
@@ -15,6 +15,8 @@ enum { MOST_FILES = 5, MOST_RECORDS = 1000, MOST_WORKERS = 5 };
 struct shared {
     int files, records; /* of each file; a record's number counts through all */
     sheaf_autoshard policy;
+    int form;            /* of the pipeline, of enum form */
+    int passes;          /* over the files */
     const char *refusal; /* NULL: none */
     char paths[MOST_FILES][512];
     _Atomic int who[MOST_RECORDS], times[MOST_RECORDS];
@@ -37,13 +39,40 @@ static void write_files(struct shared *shared)
     }
 }
 
-static sheaf_dist_dataset *distributed(sheaf_strategy *s, const struct shared *shared)
+/* Where the reader is: a list of files, or inside a function; and what is above it. */
+enum form { LIST, INTERLEAVE, FLAT_MAP, FORMS };
+
+static sheaf_dataset *read_files(const struct shared *shared)
 {
     const char *paths[MOST_FILES];
-    const sheaf_dataset_options options = {.autoshard = shared->policy};
-    for (int f = 0; f < shared->files; f++)
+    sheaf_bytes names[MOST_FILES];
+    const sheaf_interleave_options two = {.cycle_length = 2};
+    for (int f = 0; f < shared->files; f++) {
         paths[f] = shared->paths[f];
-    sheaf_dataset *d = sheaf_tfrecord_files(paths, (size_t)shared->files);
+        names[f] = (sheaf_bytes){paths[f], strlen(paths[f])};
+    }
+    if (shared->form == LIST)
+        return sheaf_tfrecord_files(paths, (size_t)shared->files);
+    sheaf_dataset *d = sheaf_dataset_from_slices(
+        sheaf_element_of(sheaf_tensor_new(SHEAF_STRING, SHEAF_SHAPE(shared->files), names)));
+    return shared->form == INTERLEAVE ? sheaf_dataset_interleave(d, sheaf_open_tfrecord, NULL, &two)
+                                      : sheaf_dataset_flat_map(d, sheaf_open_tfrecord, NULL);
+}
+
+static sheaf_status same(const sheaf_element *in, sheaf_element *out, void *user)
+{
+    (void)user;
+    return sheaf_element_put(out, "", only(in));
+}
+
+static sheaf_dist_dataset *distributed(sheaf_strategy *s, const struct shared *shared)
+{
+    const sheaf_dataset_options options = {.autoshard = shared->policy};
+    sheaf_dataset *d = read_files(shared);
+    if (shared->passes > 1) {
+        d = sheaf_dataset_shuffle(sheaf_dataset_map(d, same, NULL, NULL), 7, NULL);
+        d = sheaf_dataset_prefetch(sheaf_dataset_repeat(d, shared->passes), 2);
+    }
     d = sheaf_dataset_batch(d, 10, NULL);
     return sheaf_distribute_dataset(s, sheaf_dataset_with_options(d, &options), NULL);
 }
@@ -87,7 +116,9 @@ static void run(struct shared *shared, int workers)
     write_files(shared);
     run_cluster((struct jobs){.worker = workers}, read_part, shared, 60);
     for (int r = 0; r < shared->files * shared->records; r++)
-        assert_int_equal(shared->times[r], shared->refusal ? 0 : 1);
+        assert_int_equal(shared->times[r], shared->refusal      ? 0
+                                           : shared->passes > 1 ? shared->passes
+                                                                : 1);
 }
 
 /* How many records each worker got, or, with `files`, of how many files. */
@@ -97,6 +128,20 @@ static void count(const struct shared *shared, bool files, int got[MOST_WORKERS]
     memset(got, 0, MOST_WORKERS * sizeof(*got));
     for (int r = 0; r < shared->files * shared->records; r += step)
         got[shared->who[r]]++;
+}
+
+/* S46: two workers take every other file, whether the reader is given a list or stands in a function, also under map,
+ * shuffle, repeat, prefetch and batch. */
+static void test_S46_every_other_file(void **state)
+{
+    (void)state;
+    for (int form = 0; form < FORMS; form++)
+        for (int passes = 1; passes <= 2; passes++) {
+            struct shared shared = {.files = 4, .records = 10, .form = form, .passes = passes};
+            run(&shared, 2);
+            for (int r = 0; r < 40; r++)
+                assert_int_equal(shared.who[r], r / 10 % 2);
+        }
 }
 
 /* A file cannot be divided by FILE, nor by AUTO, which the documents make FILE wherever files are read: the same error on
@@ -118,6 +163,7 @@ static void test_T23_one_file(void **state)
     }
 }
 
+/* S47, S128: with fewer files than workers all workers get the same error, with both numbers; as many are enough */
 static void test_T24_few_files(void **state)
 {
     (void)state;
@@ -130,11 +176,16 @@ static void test_T24_few_files(void **state)
         run(&enough, 3);
         count(&enough, true, got);
         assert_true(got[0] == 2 && got[1] == 2 && got[2] == 1);
+        struct shared equal = {.files = 3, .records = 20, .policy = policy};
+        run(&equal, 3);
+        count(&equal, true, got);
+        assert_true(got[0] == 1 && got[1] == 1 && got[2] == 1);
     }
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {rig_test(test_T23_one_file), rig_test(test_T24_few_files)};
+    const struct CMUnitTest tests[] = {rig_test(test_S46_every_other_file),
+                                       rig_test(test_T23_one_file), rig_test(test_T24_few_files)};
     return rig_run(tests);
 }
