@@ -71,6 +71,20 @@ static const sheaf_dataset *unseeded_shuffle(const sheaf_dataset *d)
     return NULL;
 }
 
+void sheaf__split_check_shards(const sheaf_dataset *d)
+{
+    char shard[64], shuffle[64];
+    const sheaf_dataset *by_chance =
+        sheaf__dataset_is(d, SHEAF__STAGE_SHARD) ? unseeded_shuffle(d->inputs[0]) : NULL;
+    if (by_chance)
+        sheaf__log(SHEAF_LOG_WARN,
+                   "%s takes a share of what %s orders by chance, on each worker another way: give "
+                   "it, or list_files, a seed or no shuffle",
+                   sheaf__dataset_name(d, shard), sheaf__dataset_name(by_chance, shuffle));
+    for (size_t i = 0; i < d->input_count && !by_chance; i++)
+        sheaf__split_check_shards(d->inputs[i]);
+}
+
 static const char *policy_name(sheaf_autoshard policy)
 {
     switch (policy) {

@@ -34,6 +34,9 @@ sheaf_status sheaf__split_make(sheaf_dataset *d, const struct sheaf__split *spli
                                struct sheaf__split_dataset *out, sheaf_error *err);
 void sheaf__split_free(struct sheaf__split_dataset *s);
 
+/* Warns where a worker divides by hand what has no order that all know (S189). */
+void sheaf__split_check_shards(const sheaf_dataset *d);
+
 /* The batch size that the rebatching assumes (R1.8, R1.9), -1 if it cannot be inferred. */
 int64_t sheaf__batch_size_of(const sheaf_dataset *d);
 /* Size list of worker w, N entries (R1.12). */

@@ -200,6 +200,8 @@ sheaf_dist_dataset *sheaf_distribute_datasets_from_function(sheaf_strategy *s, s
         call_dataset_fn(d, i, fn, user);
     if (d->latched.status < 0)
         return d;
+    if (s->pipelines > 1 && s->pipeline == 0)
+        sheaf__split_check_shards(d->datasets[0]);
     const sheaf_element_spec *spec = sheaf_dataset_element_spec(d->datasets[d->dataset_count - 1]);
     d->cardinality = sheaf_dataset_cardinality(d->datasets[0]);
     d->fills = decide_fills(s, d->cardinality, sheaf_dataset_element_spec(d->datasets[0]));
