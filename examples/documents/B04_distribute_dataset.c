@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Document B, experimental_distribute_dataset: one global batch, split (S111, S112, S115, S116). */
+/* Document B, experimental_distribute_dataset: one global batch, split (S111, S112, S114-S116). */
 
 #include "loop.h"
 

@@ -116,7 +116,9 @@ SHEAF_API const char *sheaf_dist_iterator_str(const sheaf_dist_iterator *it);
  *  "input.idle_steps"). */
 SHEAF_CHECKED sheaf_status sheaf_next(sheaf_dist_iterator *it, sheaf_values **out,
                                       sheaf_error *err);
-/** The same, with SHEAF_ERR_OUT_OF_RANGE at the end (S150). */
+/** The same, with SHEAF_ERR_OUT_OF_RANGE at the end (S150). Where a function of the program makes several steps in one call
+ *  and gets this in the middle, the steps before have taken effect (S151); with sheaf_get_next_as_optional() the end is no
+ *  error. */
 SHEAF_CHECKED sheaf_status sheaf_get_next(sheaf_dist_iterator *it, sheaf_values **out,
                                           sheaf_error *err);
 

@@ -101,6 +101,7 @@ typedef sheaf_status (*sheaf_step_fn)(sheaf_replica *r, const sheaf_element *in,
 /** Runs `fn` on every replica (R4.11–R4.18). `in` NULL: an empty element. `out` may be NULL. Equal plain numbers of all
  *  replicas come back as one; with one replica the value is bare. Enters the scope by itself. Errors: the lowest
  *  replica's that is not itself a cancellation.
+ *  This is no slow way of running that would need a warning (S195): sheaf_run_step() calls the same function, with a plan.
  *
  *  All replicas make the same calls to each other, in the same order (R4.14); one that makes another, or ends without,
  *  fails the step at once with SHEAF_ERR_FAILED_PRECONDITION. In the same way all workers of a multi-worker strategy run
