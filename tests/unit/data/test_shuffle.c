@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "help.h"
 
+#include "tensor/heap.h"
+
 static sheaf_dataset *shuffled(int64_t n, int64_t buffer, int64_t seed, bool reshuffle)
 {
     const sheaf_shuffle_options o = {.seed = seed, .has_seed = true, .no_reshuffle = !reshuffle};
@@ -119,6 +121,49 @@ static void test_displacement(void **state)
     }
 }
 
+/* The row in memory of its own. */
+static sheaf_status copied(const sheaf_element *in, sheaf_element *out, void *user)
+{
+    char bytes[1024];
+    (void)user;
+    memcpy(bytes, sheaf_tensor_data(sheaf_element_get(in, "1")), sizeof(bytes));
+    return sheaf_element_put(out, "", sheaf_tensor_new(SHEAF_UINT8, SHEAF_SHAPE(1024), bytes));
+}
+
+/* What is allocated while a shuffle of rows of 1 KiB has filled its buffer, less what is without it. */
+static int64_t bytes_of_buffer(int64_t buffer)
+{
+    static const char row[1024];
+    sheaf_error err = {0};
+    sheaf_element *e;
+    sheaf_dataset *d = NULL;
+    SHEAF_FRAME
+    {
+        sheaf_tensor *t = sheaf_tensor_new(SHEAF_UINT8, SHEAF_SHAPE(1024), row);
+        d = sheaf_dataset_repeat(sheaf_dataset_from_tensors(sheaf_element_of(t)), -1);
+        d = sheaf_dataset_enumerate(sheaf_dataset_batch(d, 1, NULL), 0);
+    }
+    d = sheaf_dataset_map(d, copied, NULL, NULL);
+    d = sheaf_dataset_shuffle(d, buffer, NULL);
+    const int64_t before = (int64_t)sheaf__heap_stats(sheaf__heap_current(&err)).live_bytes;
+    sheaf_iterator *it = sheaf_dataset_iterate(d);
+    rig_ok(sheaf_iterator_next(it, &e, &err), &err);
+    const int64_t bytes = (int64_t)sheaf__heap_stats(sheaf__heap_current(&err)).live_bytes - before;
+    sheaf_iterator_free(it);
+    sheaf_dataset_free(d);
+    sheaf_frame_clear();
+    return bytes;
+}
+
+/* S192: memory grows with the buffer, and with nothing else */
+static void test_S192_memory_of_the_buffer(void **state)
+{
+    (void)state;
+    const int64_t small = bytes_of_buffer(500), large = bytes_of_buffer(5000);
+    assert_true(small >= 500 * 1024 && small < 2 * 500 * 1024);
+    assert_true(large >= 5000 * 1024 && large < 2 * 5000 * 1024);
+}
+
 /* Unseeded shuffles differ, and in every epoch. */
 static void test_unseeded_orders_differ(void **state)
 {
@@ -134,9 +179,10 @@ static void test_unseeded_orders_differ(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        rig_test(test_golden_orders),       rig_test(test_golden_only_global_seed),
-        rig_test(test_golden_compositions), rig_test(test_bad_buffer_sizes),
-        rig_test(test_displacement),        rig_test(test_unseeded_orders_differ),
+        rig_test(test_golden_orders),          rig_test(test_golden_only_global_seed),
+        rig_test(test_golden_compositions),    rig_test(test_bad_buffer_sizes),
+        rig_test(test_displacement),           rig_test(test_S192_memory_of_the_buffer),
+        rig_test(test_unseeded_orders_differ),
     };
     return rig_run(tests);
 }

@@ -2,6 +2,7 @@
 #include "help.h"
 
 #include <sheaf/npy.h>
+#include <sheaf/ops.h>
 
 /* Sources: text lines, records of one size, arrays in memory and in NumPy's files. */
 
@@ -269,9 +270,92 @@ static void test_misuse(void **state)
                        "stage 1 (text_lines): the name of a file must be");
 }
 
+/* ---- every source ---- */
+
+struct source {
+    sheaf_dataset *(*make)(bool bad); /* of three elements, or one that is refused */
+    const char *elements;
+    sheaf_status refusal;
+};
+
+static sheaf_dataset *make_range(bool bad)
+{
+    return sheaf_dataset_range(5, 8, bad ? 0 : 1);
+}
+static sheaf_dataset *make_tensors(bool bad)
+{
+    sheaf_dataset *d = NULL;
+    SHEAF_FRAME
+    d = sheaf_dataset_from_tensors(bad ? NULL : sheaf_element_of(sheaf_range(0, 3, 1)));
+    return d;
+}
+static sheaf_dataset *make_slices(bool bad)
+{
+    sheaf_dataset *d = NULL;
+    SHEAF_FRAME
+    d = sheaf_dataset_from_slices(sheaf_element_of(bad ? sheaf_long(1) : sheaf_range(7, 10, 1)));
+    return d;
+}
+static json_t *generated; /* as long as its dataset */
+static sheaf_dataset *make_generator(bool bad)
+{
+    return bad ? sheaf_dataset_from_generator(NULL, NULL) : dataset_of_lists(generated);
+}
+static sheaf_dataset *make_tfrecord(bool bad)
+{
+    return sheaf_tfrecord(bad ? rig_path("none") : rig_golden("tfrecord/two.tfrecord"));
+}
+static sheaf_dataset *make_text(bool bad)
+{
+    if (!bad)
+        assert_true(sheaf__file_replace(rig_path("lines"), "x\ny\nz", 5, NULL) >= 0);
+    return sheaf_text_lines(bad ? rig_path("none") : rig_path("lines"), NULL);
+}
+static sheaf_dataset *make_list(bool bad)
+{
+    const sheaf_list_files_options sorted = {.no_shuffle = true};
+    return sheaf_list_files(bad ? rig_path("no*ne") : rig_golden("tfrecord/two.tfrecord"), &sorted);
+}
+
+/* S216: each source gives its elements, ends and stays at its end, starts again, and has its error */
+static void test_S216_every_source(void **state)
+{
+    (void)state;
+    static const struct source sources[] = {
+        {make_range, "[5, 6, 7]", SHEAF_ERR_INVALID_ARGUMENT},
+        {make_tensors, "[[0, 1, 2]]", SHEAF_ERR_INVALID_ARGUMENT},
+        {make_slices, "[7, 8, 9]", SHEAF_ERR_INVALID_ARGUMENT},
+        {make_generator, "[[1], [2, 3], []]", SHEAF_ERR_INVALID_ARGUMENT},
+        {make_tfrecord, "[\"abc\", \"defg\"]", SHEAF_ERR_NOT_FOUND},
+        {make_text, "[\"x\", \"y\", \"z\"]", SHEAF_ERR_NOT_FOUND},
+        {make_list, NULL, SHEAF_ERR_INVALID_ARGUMENT},
+    };
+    generated = literal("[[1], [2, 3], []]");
+    for (size_t i = 0; i < sizeof(sources) / sizeof(*sources); i++) {
+        sheaf_dataset *d = sources[i].make(false);
+        char name[600];
+        snprintf(name, sizeof(name), "[\"%s\"]", rig_golden("tfrecord/two.tfrecord"));
+        const char *expected = sources[i].elements ? sources[i].elements : name;
+        for (int pass = 0; pass < 2; pass++)
+            assert_elements(d, expected);
+        sheaf_iterator *it = sheaf_dataset_iterate(d);
+        json_decref(drain(it, element_json, 100));
+        for (int again = 0; again < 3; again++) {
+            sheaf_element *e;
+            assert_int_equal(sheaf_iterator_next(it, &e, NULL), SHEAF_END);
+        }
+        sheaf_iterator_free(it);
+        sheaf_dataset_free(d);
+        assert_first_fails(sources[i].make(true), sources[i].refusal, "stage 1 (");
+    }
+    json_decref(generated);
+    sheaf_frame_clear();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        rig_test(test_S216_every_source),
         rig_test(test_S216_text_lines_golden),
         rig_test(test_several_text_files_golden),
         rig_test(test_fixed_records_golden),
