@@ -62,6 +62,8 @@ static sheaf_status check(const struct job *job, sheaf_error *err)
     SHEAF_FRAME
     {
         const sheaf_tensor *counts = sheaf_value(job->counts);
+        if (sheaf_tensor_status(counts, err) < 0)
+            return err->status; /* whoever has it is gone */
         for (int64_t i = 0; i < job->numbers; i++) {
             const int64_t times = sheaf_tensor_integer(counts, job->row * job->numbers + i);
             if (times != epochs)
