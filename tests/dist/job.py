@@ -151,6 +151,7 @@ class Test:
         for d in (self.work, self.home, self.tmp):
             os.mkdir(d)
         self.out = os.path.join(self.work, "out")
+        self.saver_killed = False  # what it had half saved is for the next start to sweep
 
     def env(self, **more):
         env = {k: v for k, v in os.environ.items() if k != "TF_CONFIG" and not k.startswith("SHEAF_")}
@@ -193,7 +194,9 @@ class Test:
         for task in self.tasks:
             for pid in session_members(task.pid):
                 left.append(f"process {pid} of {task.name}: {read_text(f'/proc/{pid}/cmdline')}")
-        for root, _, files in os.walk(self.folder):
+        for root, folders, files in os.walk(self.folder):
+            if self.saver_killed:
+                folders[:] = [f for f in folders if not re.fullmatch(r"ckpt-\d+_temp", f)]
             for name in files:
                 path = os.path.join(root, name)
                 if root == self.tmp or re.search(r"\.(tmp|new|part|probe)\b|tempstate", name):
