@@ -172,7 +172,8 @@ const char *sheaf__frame_text(const char *text, size_t size)
     char *copy = sheaf__frame_alloc(size + 1);
     if (!copy)
         return "";
-    memcpy(copy, text, size);
+    if (size)
+        memcpy(copy, text, size);
     copy[size] = '\0';
     return copy;
 }

@@ -115,6 +115,16 @@ def in_every_form(t, *parts, data):
         t.launch(jobs, data=data, name=f"run-{number}").fails(*parts, limit=15, lines=None)
 
 
+def case_last_number(t):
+    """No number comes after the largest, and none is used twice."""
+    os.makedirs(t.out)
+    with open(f"{t.out}/ckpt-{2**63 - 1}.index", "wb"):
+        pass
+    t.digits("--epochs", "1").fails(f"there is a checkpoint {t.out}/ckpt-{2**63 - 1}, no number comes after it")
+    found = [n for n in os.listdir(t.out) if "ckpt-" in n]
+    check(found == [f"ckpt-{2**63 - 1}.index"], "no checkpoint is written", found)
+
+
 def case_T29_corrupt_record(t):
     data = t.copy_data()
     path = f"{data}/{SHARD}"

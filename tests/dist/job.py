@@ -194,11 +194,11 @@ class Test:
         for task in self.tasks:
             for pid in session_members(task.pid):
                 left.append(f"process {pid} of {task.name}: {read_text(f'/proc/{pid}/cmdline')}")
-        for root, folders, files in os.walk(self.folder):
-            if self.saver_killed:
-                folders[:] = [f for f in folders if not re.fullmatch(r"ckpt-\d+_temp", f)]
+        for root, _, files in os.walk(self.folder):
             for name in files:
                 path = os.path.join(root, name)
+                if self.saver_killed and re.search(r"/ckpt-\d+(_temp/|\.)", path):
+                    continue
                 if root == self.tmp or re.search(r"\.(tmp|new|part|probe)\b|tempstate", name):
                     left.append(path)
         left += [f"/dev/shm/{n}" for n in os.listdir("/dev/shm") if "sheaf" in n or "ucx" in n]

@@ -367,6 +367,17 @@ def case_launcher_of_the_stopped(t):
     t.saver_killed = True
 
 
+def case_asked_once_by_two_signals(t):
+    """A signal to the launcher and to its group, as timeout(1) sends it, leaves the tasks their grace."""
+    loop = "trap 'sleep 0.5; echo bye; exit 0' TERM; echo ready; while :; do sleep 0.05; done"
+    task = t.start("run", SHEAF, "run", "--worker", "2", "--", "sh", "-c", loop)
+    task.says(r"(?s)ready.*ready")
+    task.kill(signal.SIGTERM)
+    task.kill(signal.SIGTERM)
+    task.ends(ENDED)
+    check(task.out.count("bye") == 2 and "a second time" not in task.err, "the grace", task.show())
+
+
 def case_ps_before_anybody_met_it(t):
     """The workers cannot know, but the launcher does."""
     task = t.launch("--worker 2 --ps 2", *FOREVER)

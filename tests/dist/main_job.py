@@ -78,7 +78,7 @@ def case_trace(t):
             found = {event["name"] for event in json.load(file)["traceEvents"]}
         check(spans <= found, f"spans of {task}", found)
     t.out = f"{t.work}/other"
-    task = t.digits("--epochs", "1", name="unwritable", SHEAF_TRACE="/nonexistent/trace")
+    task = t.digits("--epochs", "1", name="unwritable", SHEAF_TRACE=f"{trace}.ps-0/no-directory")
     check(task.ends(60) == 0 and "the trace is not written: " in task.err, "nothing is said", task.show())
 
 
