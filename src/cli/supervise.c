@@ -31,6 +31,7 @@ struct watch {
     int64_t now, grace; /* ms */
     int64_t deadline;   /* of the whole job, 0: none */
     int interrupts;     /* how often a user asked to end */
+    int64_t interrupted_at;
     int last_interrupt; /* by which signal */
     struct pollfd *polls;
 };
@@ -195,9 +196,15 @@ static void reap(struct watch *w)
 
 /* ---- time and signals ---- */
 
+/* A signal to a process and to its group, as timeout(1) and service managers send, comes twice and is meant once. */
+enum { SAME_SIGNAL_MS = 200 };
+
 static void interrupt(struct watch *w, int signal)
 {
+    if (w->interrupts && signal == w->last_interrupt && w->now - w->interrupted_at < SAME_SIGNAL_MS)
+        return;
     w->last_interrupt = signal;
+    w->interrupted_at = w->now;
     if (w->interrupts++ == 0) {
         sheaf__launch_say("ending all tasks by signal %d (%s); a second one kills them", signal,
                           strsignal(signal));
