@@ -47,7 +47,10 @@ check:
 	@tools/build $(BUILD) --buildtype=release -Dprefix=$(PREFIX)
 	@tools/check-all $(BUILD)
 
-bench: all
+bench:
+	@test -n '$(B)' || { echo 'usage: make bench B=NAME, one of start, train, ps, allreduce, input, checkpoint;'; \
+	    echo 'the peers are installed below $(BUILD)/ if TF= and PT= name none (PyTorch: 5 GB)'; exit 2; }
+	@$(MAKE) all
 	bench/run $(B)
 
 install: all

@@ -249,7 +249,11 @@ static sheaf_status choose_number(const struct sheaf__ckpt_save *how, const char
     sheaf_status status = SHEAF_OK;
     if (how->writes)
         status = sheaf__directory_highest(prefix, &there, err);
-    if (status >= 0 && there >= *number)
+    if (status >= 0 && there == INT64_MAX)
+        status = sheaf__error(err, SHEAF_ERR_FAILED_PRECONDITION,
+                              "there is a checkpoint %s-%" PRId64 ", no number comes after it",
+                              prefix, there);
+    else if (status >= 0 && there >= *number)
         *number = there + 1;
     if (status >= 0 && how->writes && g && g->cls->turns)
         status = g->cls->turns->number(g, prefix, number, err);

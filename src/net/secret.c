@@ -168,8 +168,12 @@ sheaf_status sheaf__secret_find(bool loopback, struct sheaf__secret *secret, she
     const char *file = sheaf__config_text(SHEAF__CONFIG_SECRET_FILE);
     secret->size = 0;
     if (file[0]) {
-        SHEAF__TRY(check_mode(file, false, err));
-        return read_secret(file, secret, err);
+        sheaf_status status = check_mode(file, false, err);
+        if (status >= 0)
+            status = read_secret(file, secret, err);
+        if (status < 0)
+            sheaf__error_prefix(err, "the secret of SHEAF_SECRET_FILE");
+        return status;
     }
     if (sheaf__config_int(SHEAF__CONFIG_INSECURE)) {
         if (!loopback)
