@@ -112,8 +112,9 @@ SHEAF_API const char *sheaf_dist_iterator_str(const sheaf_dist_iterator *it);
  *  fail, is an error of all at that element (SHEAF_ERR_TEAM_MISMATCH, or what failed). Where all are sure to
  *  have as many full batches, of data in memory with static shapes and no function in between, they agree twice on a dataset
  *  and no more (S185; counter "input.agreements"); who leaves early is found out where the workers' calls differ then.
- *  A worker that has no data while others go on gets empty parts (counter
- *  "input.idle_steps"). */
+ *  A worker that waits here for one that waits in another call, or the other way round, finds out at the deadline
+ *  (SHEAF_ERR_DEADLINE, which names who has not called). A worker that has no data while others go on gets empty parts
+ *  (counter "input.idle_steps"). */
 SHEAF_CHECKED sheaf_status sheaf_next(sheaf_dist_iterator *it, sheaf_values **out,
                                       sheaf_error *err);
 /** The same, with SHEAF_ERR_OUT_OF_RANGE at the end (S150). Where a function of the program makes several steps in one call

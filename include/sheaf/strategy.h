@@ -106,7 +106,8 @@ typedef sheaf_status (*sheaf_step_fn)(sheaf_replica *r, const sheaf_element *in,
  *  All replicas make the same calls to each other, in the same order (R4.14); one that makes another, or ends without,
  *  fails the step at once with SHEAF_ERR_FAILED_PRECONDITION. In the same way all workers of a multi-worker strategy run
  *  the same steps, in the same order with the other calls that workers make together (sheaf_reduce(), a variable's
- *  creation, saving, joining): else SHEAF_ERR_TEAM_MISMATCH on all. What one worker does alone, another strategy does
+ *  creation, saving, joining): else SHEAF_ERR_TEAM_MISMATCH on all; one that hears only that the worker which found out has
+ *  ended gets SHEAF_ERR_TEAM_LOST. What one worker does alone, another strategy does
  *  ("one"). */
 SHEAF_CHECKED sheaf_status sheaf_run(sheaf_strategy *s, sheaf_step_fn fn, void *user,
                                      const sheaf_values *in, sheaf_values **out, sheaf_error *err);
