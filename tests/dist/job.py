@@ -197,7 +197,7 @@ class Test:
         for root, _, files in os.walk(self.folder):
             for name in files:
                 path = os.path.join(root, name)
-                if self.saver_killed and re.search(r"/ckpt-\d+(_temp/|\.)", path):
+                if self.saver_killed and path.startswith(f"{self.work}/out"):
                     continue
                 if root == self.tmp or re.search(r"\.(tmp|new|part|probe)\b|tempstate", name):
                     left.append(path)
