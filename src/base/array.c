@@ -45,6 +45,14 @@ bool sheaf__strings_add(struct sheaf__strings *list, const char *text)
     return sheaf__strings_take(list, sheaf__strdup(text));
 }
 
+bool sheaf__strings_has(const struct sheaf__strings *list, const char *text)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (strcmp(list->items[i], text) == 0)
+            return true;
+    return false;
+}
+
 static int compare(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);

@@ -22,8 +22,9 @@ struct sheaf__strings {
 bool sheaf__strings_add(struct sheaf__strings *list,
                         const char *text);                         /* copies; false: no memory */
 bool sheaf__strings_take(struct sheaf__strings *list, char *text); /* text is freed if that fails */
-void sheaf__strings_sort(struct sheaf__strings *list);             /* by bytes */
-void sheaf__strings_clear(struct sheaf__strings *list);            /* frees all, usable again */
+bool sheaf__strings_has(const struct sheaf__strings *list, const char *text);
+void sheaf__strings_sort(struct sheaf__strings *list);  /* by bytes */
+void sheaf__strings_clear(struct sheaf__strings *list); /* frees all, usable again */
 
 /* A list of pointers it does not own. Zeroed is empty. */
 struct sheaf__pointers {

@@ -146,16 +146,16 @@ static sheaf_status load_one(sheaf_context *context, size_t id, const char *path
     if (!text)
         return SHEAF_OK;
     struct sheaf__config_number given = {0};
-    const bool fits = parse(id, text, &given);
-    describe(id, expected);
-    if (!fits && set)
-        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
-                            "variable %s: found \"%s\", expected %s", name, text, expected);
-    const struct sheaf__place where = {path, SHEAF__UNKNOWN, SHEAF__UNKNOWN};
-    if (!fits)
+    if (!parse(id, text, &given)) {
+        const struct sheaf__place where = {path, SHEAF__UNKNOWN, SHEAF__UNKNOWN};
+        describe(id, expected);
+        if (set)
+            return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                                "variable %s: found \"%s\", expected %s", name, text, expected);
         return sheaf__error_at(err, SHEAF_ERR_INVALID_ARGUMENT, &where,
                                "line %zu: variable %s: found \"%s\", expected %s", line->number,
                                name, text, expected);
+    }
     given.text = sheaf__strdup(text);
     if (!given.text)
         return sheaf__no_memory(err, "configuration");

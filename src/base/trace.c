@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/trace.h"
-#include "base/log.h"
 
 #include "base/context_state.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
 

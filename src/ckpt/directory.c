@@ -55,14 +55,8 @@ static sheaf_status note_in(struct sheaf__state_file *s, const char *directory, 
         *s = (struct sheaf__state_file){0};
     SHEAF__TRY(drop_gone(s, directory, path, err));
     const char *name = sheaf__path_name(path);
-    char *latest = sheaf__strdup(name);
-    if (!latest || !sheaf__state_file_add(s, name, (double)sheaf__clock_wall() / 1e9)) {
-        sheaf__free(latest);
-        return no_memory(err);
-    }
-    sheaf__free(s->latest);
-    s->latest = latest;
-    return SHEAF_OK;
+    const double now = (double)sheaf__clock_wall() / 1e9;
+    return sheaf__state_file_add_latest(s, name, now) ? SHEAF_OK : no_memory(err);
 }
 
 sheaf_status sheaf__directory_note(const char *path,
@@ -86,10 +80,7 @@ static sheaf_status add_candidate(struct sheaf__strings *paths, const char *dire
     char *full = sheaf__directory_resolve(directory, name);
     if (!full)
         return no_memory(err);
-    bool wanted = sheaf__directory_has(full);
-    for (size_t i = 0; i < paths->count && wanted; i++)
-        wanted = strcmp(paths->items[i], full) != 0;
-    if (!wanted) {
+    if (!sheaf__directory_has(full) || sheaf__strings_has(paths, full)) {
         sheaf__free(full);
         return SHEAF_OK;
     }

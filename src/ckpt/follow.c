@@ -19,19 +19,11 @@
 /* What is looked for. */
 struct next {
     const char *directory, *previous;
-    const struct sheaf__strings *left_out; /* known to be damaged */
+    const struct sheaf__strings *left_out; /* known to be damaged; NULL: none is */
     const char *path;                      /* the one found, text of the frame, or NULL */
     bool over;                             /* the run ended with the newest one */
     bool looked;
 };
-
-static bool holds(const struct sheaf__strings *list, const char *text)
-{
-    for (size_t i = 0; list && i < list->count; i++)
-        if (strcmp(list->items[i], text) == 0)
-            return true;
-    return false;
-}
 
 /* Whether the run that we belong to ended with this checkpoint. */
 static bool is_last(const char *path)
@@ -53,7 +45,7 @@ static sheaf_status look(struct next *n, sheaf_error *err)
     n->looked = true;
     n->path = NULL;
     size_t i = 0;
-    while (i < paths.count && holds(n->left_out, paths.items[i]))
+    while (i < paths.count && n->left_out && sheaf__strings_has(n->left_out, paths.items[i]))
         i++;
     const bool newer = i < paths.count && (!n->previous || strcmp(paths.items[i], n->previous));
     if (newer)

@@ -172,13 +172,8 @@ static sheaf_status add_to_state(sheaf_checkpoint_manager *m, const char *path, 
         if (!strcmp(s->paths.items[i], name))
             sheaf__state_file_drop(s, i);
     }
-    char *latest = sheaf__strdup(name);
-    if (!latest || !sheaf__state_file_add(s, name, (double)sheaf__clock_wall() / 1e9)) {
-        sheaf__free(latest);
+    if (!sheaf__state_file_add_latest(s, name, (double)sheaf__clock_wall() / 1e9))
         return no_memory(err);
-    }
-    sheaf__free(s->latest);
-    s->latest = latest;
     return write_state(m, err);
 }
 

@@ -83,6 +83,7 @@ enum { PLACES = 8, LOOK_UP_S = 2 };
 struct owner {
     const char *job;
     const struct sheaf__tf_config_task *task;
+    struct sheaf__address address;
 };
 
 /* Who is where. Names are looked up only where ports are the same, for a short time only: a check
@@ -94,22 +95,21 @@ struct map_of_places {
     int64_t look_up_until;
 };
 
-static sheaf_status parse(const char *source, const struct owner *o, struct sheaf__address *address,
-                          sheaf_error *err)
+static sheaf_status parse(struct map_of_places *m, struct owner *o, sheaf_error *err)
 {
     char whose[64];
-    snprintf(whose, sizeof(whose), "%s: %s:%d", source, o->job, o->task->index);
-    return sheaf__address_parse(o->task->address, whose, address, err);
+    snprintf(whose, sizeof(whose), "%s: %s:%d", m->source, o->job, o->task->index);
+    SHEAF__TRY(sheaf__address_parse(o->task->address, whose, &o->address, err));
+    const int32_t port = o->address.port;
+    const uint8_t bit = (uint8_t)(1U << (port % 8));
+    m->again[port / 8] |= m->once[port / 8] & bit;
+    m->once[port / 8] |= bit;
+    return SHEAF_OK;
 }
 
-static sheaf_status note_port(struct map_of_places *m, const struct owner *o, sheaf_error *err)
+static bool is_shared(const struct map_of_places *m, int32_t port)
 {
-    struct sheaf__address address;
-    SHEAF__TRY(parse(m->source, o, &address, err));
-    const uint8_t bit = (uint8_t)(1U << (address.port % 8));
-    m->again[address.port / 8] |= m->once[address.port / 8] & bit;
-    m->once[address.port / 8] |= bit;
-    return SHEAF_OK;
+    return m->again[port / 8] & 1U << (port % 8);
 }
 
 static sheaf_status claim(struct map_of_places *m, const char *place, struct owner *o,
@@ -132,16 +132,13 @@ static sheaf_status claim(struct map_of_places *m, const char *place, struct own
 
 static sheaf_status check_address(struct map_of_places *m, struct owner *o, sheaf_error *err)
 {
-    struct sheaf__address address;
     struct sheaf__str key = {0};
     char places[PLACES][SHEAF__ADDRESS_TEXT];
-    SHEAF__TRY(parse(m->source, o, &address, err));
-    sheaf__address_key(&address, &key);
+    sheaf__address_key(&o->address, &key);
     sheaf_status status =
         key.failed ? sheaf__no_memory(err, "the cluster") : claim(m, key.text, o, err);
     sheaf__str_free(&key);
-    if (!(m->again[address.port / 8] & 1U << (address.port % 8)) ||
-        sheaf__clock_left(m->look_up_until) == 0)
+    if (status < 0 || !is_shared(m, o->address.port) || sheaf__clock_left(m->look_up_until) == 0)
         return status;
     const int count = sheaf__socket_resolve(o->task->address, places, PLACES);
     if (count < 0)
@@ -163,10 +160,11 @@ static sheaf_status check_addresses(const struct sheaf__tf_config *config, const
         return sheaf__no_memory(err, "the cluster");
     for (size_t i = 0; i < config->job_count; i++)
         for (size_t k = 0; k < config->jobs[i].task_count; k++)
-            owners[made++] = (struct owner){config->jobs[i].name, &config->jobs[i].tasks[k]};
+            owners[made++] =
+                (struct owner){.job = config->jobs[i].name, .task = &config->jobs[i].tasks[k]};
     sheaf_status status = SHEAF_OK;
     for (size_t i = 0; status >= 0 && i < count; i++)
-        status = note_port(&m, &owners[i], err);
+        status = parse(&m, &owners[i], err);
     for (size_t i = 0; status >= 0 && i < count; i++)
         status = check_address(&m, &owners[i], err);
     sheaf__strmap_clear(&m.owners, NULL);

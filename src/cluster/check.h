@@ -8,7 +8,8 @@
 #include "format/tf_config.h"
 
 /* Checks the names of the jobs, how many tasks they may have, every address, that none occurs
- * twice, be it under another name (which may look names up), and that the task is one of them. `source` begins the messages. */
+ * twice, be it under another name (which may look names up), and that the task is one of them.
+ * `source` begins the messages. */
 sheaf_status sheaf__check_cluster(const struct sheaf__tf_config *config, const char *source,
                                   sheaf_error *err);
 

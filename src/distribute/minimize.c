@@ -58,9 +58,7 @@ static const char *unused_names(const sheaf_optimizer *o, const struct sheaf__gr
         else
             sheaf__str_add(&names, ", …");
     }
-    const char *text = sheaf__frame_text(sheaf__str_text(&names), names.size);
-    sheaf__str_free(&names);
-    return text ? text : "";
+    return sheaf__frame_str(&names);
 }
 
 static sheaf_status check_used(sheaf_replica *r, sheaf_optimizer *o,

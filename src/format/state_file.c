@@ -40,6 +40,18 @@ bool sheaf__state_file_add(struct sheaf__state_file *s, const char *path, double
     return true;
 }
 
+bool sheaf__state_file_add_latest(struct sheaf__state_file *s, const char *path, double time)
+{
+    char *latest = sheaf__strdup(path);
+    if (!latest || !sheaf__state_file_add(s, path, time)) {
+        sheaf__free(latest);
+        return false;
+    }
+    sheaf__free(s->latest);
+    s->latest = latest;
+    return true;
+}
+
 void sheaf__state_file_drop(struct sheaf__state_file *s, size_t i)
 {
     sheaf__free(s->paths.items[i]);
