@@ -4,7 +4,7 @@
 BUILD  ?= build
 PREFIX ?= /usr/local
 OUT    ?= run
-B      ?= start
+B      ?=
 T      ?=
 
 .PHONY: help run all test bench asan tsan check install uninstall clean
