@@ -60,10 +60,21 @@ static bool choose_compression(const struct sheaf__command_line *line, sheaf_com
     return false;
 }
 
+/* Standard input is "-" for who called it so. */
+static const char INPUT[] = "/dev/stdin";
+
+static bool is_input(const struct file *f)
+{
+    return strcmp(f->path, "-") == 0;
+}
+
 static void report(struct file *f, const sheaf_error *err)
 {
     char text[600];
-    sheaf_error_format(err, text, sizeof(text));
+    sheaf_error shown = *err;
+    if (is_input(f) && strcmp(shown.file, INPUT) == 0)
+        snprintf(shown.file, sizeof(shown.file), "%s", f->path);
+    sheaf_error_format(&shown, text, sizeof(text));
     f->faults++;
     sheaf__progress_end(&f->progress);
     fflush(stdout);
@@ -99,19 +110,14 @@ static void read_records(struct file *f, uint64_t most, bool go_on, record_fn fn
     }
 }
 
-/* "-" is standard input. */
-static const char *path_of(const char *argument)
-{
-    return strcmp(argument, "-") == 0 ? "/dev/stdin" : argument;
-}
-
 static void scan(struct file *f, sheaf_compression kind, uint64_t most, bool go_on, record_fn fn)
 {
     sheaf_error err = {0};
     struct stat st;
-    uint64_t size = stat(f->path, &st) == 0 ? (uint64_t)st.st_size : 0;
+    const char *path = is_input(f) ? INPUT : f->path;
+    uint64_t size = stat(path, &st) == 0 ? (uint64_t)st.st_size : 0;
     sheaf__progress_start(&f->progress, f->path, size);
-    if (sheaf_record_reader_open(f->path, kind, &f->reader, &err) < 0) {
+    if (sheaf_record_reader_open(path, kind, &f->reader, &err) < 0) {
         report(f, &err);
         return;
     }
@@ -182,7 +188,7 @@ static int head_main(int argc, char **argv)
         return SHEAF__EXIT_USAGE;
     bool faults = false;
     for (; rest < argc; rest++) {
-        struct file f = {.path = path_of(argv[rest])};
+        struct file f = {.path = argv[rest]};
         scan(&f, kind, (uint64_t)o.number, false, print_record);
         faults = faults || f.faults;
     }
@@ -231,7 +237,7 @@ static int sum_main(const struct sheaf__command_line *line, bool verify, int arg
     struct file total = {.path = "total"};
     int files = argc - rest;
     for (; rest < argc; rest++) {
-        struct file f = {.path = path_of(argv[rest])};
+        struct file f = {.path = argv[rest]};
         scan(&f, kind, 0, verify, NULL);
         if (verify || !f.faults)
             print_sums(&f, verify);
