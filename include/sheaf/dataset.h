@@ -121,10 +121,13 @@ typedef struct sheaf_list_files_options {
     int64_t seed;    /**< of the shuffle (R9.8); 0 with has_seed false: random */
     bool has_seed;   /**< needed for seed 0 alone */
     bool no_shuffle; /**< sorted by bytes */
+    /** where the patterns begin, a path in which `*`, `?`, `[` and `\` mean themselves; NULL: nowhere else */
+    const char *directory;
     uint64_t reserved[4];
 } sheaf_list_files_options;
 /** Names of the files that match `pattern`, string scalars (R9.23); of several patterns, a file comes as often as it is
- *  matched. None: SHEAF_ERR_INVALID_ARGUMENT that names the pattern. `*`, `?` and `[…]` match bytes but no "/". */
+ *  matched. None: SHEAF_ERR_INVALID_ARGUMENT that names the pattern. `*`, `?` and `[…]` match bytes but no "/"; a
+ *  `\` before one of them, or itself, takes its meaning away. */
 SHEAF_API sheaf_dataset *sheaf_list_files(const char *pattern,
                                           const sheaf_list_files_options *options);
 SHEAF_API sheaf_dataset *sheaf_list_files_patterns(const char *const *patterns, size_t count,

@@ -108,8 +108,10 @@ sheaf_status sheaf__file_list(const char *path, struct sheaf__strings *names, sh
 sheaf_status sheaf__file_chmod(const char *path, uint32_t mode, sheaf_error *err);
 
 /* Adds the paths that match `pattern`, sorted by bytes. `*`, `?` and `[…]` as in TensorFlow's
- * list_files: none of them matches "/". No match is no error. */
-sheaf_status sheaf__file_glob(const char *pattern, struct sheaf__strings *paths, sheaf_error *err);
+ * list_files: none of them matches "/". No match is no error. The pattern is looked for below
+ * `directory`, in which no byte means anything but itself; NULL: none. */
+sheaf_status sheaf__file_glob(const char *directory, const char *pattern,
+                              struct sheaf__strings *paths, sheaf_error *err);
 bool sheaf__glob_match(const char *pattern, const char *text);
 
 /* `directory` + "/" + `name` in new memory (NULL: no memory); directory "" gives the name. */

@@ -155,12 +155,15 @@ static sheaf_status append(const struct sheaf__strings *in, const char *part, bo
     return SHEAF_OK;
 }
 
-sheaf_status sheaf__file_glob(const char *pattern, struct sheaf__strings *paths, sheaf_error *err)
+sheaf_status sheaf__file_glob(const char *directory, const char *pattern,
+                              struct sheaf__strings *paths, sheaf_error *err)
 {
     struct sheaf__strings found = {0};
     sheaf_status status = SHEAF_OK;
     const char *at = pattern;
-    if (!sheaf__strings_add(&found, *at == '/' ? "/" : ""))
+    if (!directory || !*directory)
+        directory = *at == '/' ? "/" : "";
+    if (!sheaf__strings_add(&found, directory))
         return sheaf__no_memory(err, "file names");
     while (status == SHEAF_OK && *(at += strspn(at, "/"))) {
         size_t size = strcspn(at, "/");

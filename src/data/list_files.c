@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/error.h"
 #include "base/file.h"
+#include "base/str.h"
 #include "data/from_slices.h"
 
 /* Names of files that match patterns, shuffled anew for each iteration unless told not to (R9.23).
@@ -17,12 +18,14 @@ static sheaf_status find(const char *const *patterns, size_t count,
     for (size_t i = 0; i < count; i++) {
         if (!patterns[i])
             return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "pattern %zu is NULL", i);
-        SHEAF__TRY(sheaf__file_glob(patterns[i], paths, err));
+        SHEAF__TRY(sheaf__file_glob(o->directory, patterns[i], paths, err));
     }
     if (paths->count > 0)
         return SHEAF_OK;
-    return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "no files matched pattern \"%s\"%s",
-                        patterns[0], count > 1 ? " or any of the others" : "");
+    const char *below = o->directory ? o->directory : "";
+    return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "no files matched pattern \"%s%s%s\"%s",
+                        below, *below && !sheaf__str_ends(below, "/") ? "/" : "", patterns[0],
+                        count > 1 ? " or any of the others" : "");
 }
 
 sheaf_dataset *sheaf_list_files_patterns(const char *const *patterns, size_t count,

@@ -380,7 +380,7 @@ static sheaf_status use_files(void *user, sheaf_error *err)
         status = sheaf__file_map(user, &map, err);
     sheaf__unref(map);
     if (status == SHEAF_OK)
-        status = sheaf__file_glob(user, &names, err);
+        status = sheaf__file_glob(NULL, user, &names, err);
     sheaf__strings_clear(&names);
     return status;
 }

@@ -108,7 +108,7 @@ static void expect_glob(const char *pattern, const char *expected)
     char joined[512] = "";
     sheaf_error err = {0};
     size_t skip = strlen(rig_folder()) + 1;
-    rig_ok(sheaf__file_glob(rig_path(pattern), &paths, &err), &err);
+    rig_ok(sheaf__file_glob(NULL, rig_path(pattern), &paths, &err), &err);
     for (size_t i = 0; i < paths.count; i++) {
         strcat(joined, paths.items[i] + skip);
         strcat(joined, " ");

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "help.h"
 
+#include "base/mem.h"
+
 /* list_files (R9.23). */
 
 static void make_files(const json_t *names)
@@ -60,6 +62,42 @@ static void test_golden(void **state)
     json_decref(root);
 }
 
+/* Uses up `d`. */
+static void assert_names(sheaf_dataset *d, const char *names)
+{
+    json_t *expected = literal(names);
+    assert_json(elements_by(d, name_json), expected, names);
+    json_decref(expected);
+    sheaf_dataset_free(d);
+}
+
+/* A directory is no pattern, whatever its name; what a pattern begins with stays below it. */
+static void test_directory(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"d[1]*?\\/a-1", "d[1]*?\\/a-2", "d1xx/a-3",
+                                        "d[1]*?\\/b/a-4"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        sheaf_error err = {0};
+        char *directory = sheaf__path_directory(rig_path(names[i]));
+        rig_ok(sheaf__file_mkdir(directory, 0, &err), &err);
+        rig_ok(sheaf__file_replace(rig_path(names[i]), "", 0, &err), &err);
+        sheaf__free(directory);
+    }
+    char directory[512];
+    snprintf(directory, sizeof(directory), "%s", rig_path("d[1]*?\\"));
+    sheaf_list_files_options o = {.no_shuffle = true, .directory = directory};
+    assert_names(sheaf_list_files("a-*", &o), "[\"a-1\", \"a-2\"]");
+    assert_names(sheaf_list_files("/*/a-?", &o), "[\"a-4\"]");
+    char expected[700];
+    snprintf(expected, sizeof(expected), "no files matched pattern \"%s/c-*\"", directory);
+    assert_first_fails(sheaf_list_files("c-*", &o), SHEAF_ERR_INVALID_ARGUMENT, expected);
+    o.directory = "";
+    assert_names(sheaf_list_files(rig_path("d1*/a-*"), &o), "[\"a-3\"]");
+    /* A backslash takes the meaning away in a pattern, too. */
+    assert_names(sheaf_list_files(rig_path("d\\[1]\\*\\?\\\\/a-1"), &o), "[\"a-1\"]");
+}
+
 /* S191: list_files, shard, repeat, shuffle, interleave, map, as the document writes it: over the
  * workers every record comes once a repetition; so it does whatever the order (S54, S193). */
 static sheaf_status to_number(const sheaf_element *in, sheaf_element *out, void *user)
@@ -104,7 +142,7 @@ static void test_the_documents_pipeline(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {rig_test(test_golden),
+    const struct CMUnitTest tests[] = {rig_test(test_golden), rig_test(test_directory),
                                        rig_test(test_the_documents_pipeline)};
     return rig_run(tests);
 }
