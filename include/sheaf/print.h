@@ -21,6 +21,10 @@ SHEAF_API const char *sheaf_tf_print(const sheaf_tensor *t, int summarize);
 SHEAF_API const char *sheaf_array_str(const sheaf_tensor *t);
 /** The values as nested Python lists: "[[1.0, 2.0], [3.0, 4.0]]", a scalar as a number, bytes as b'…'. */
 SHEAF_API const char *sheaf_list_str(const sheaf_tensor *t);
+/** The values as JSON, nested arrays: "[[1.0, 2.0], [3.0, 4.0]]". Floats in digits that read back the same, "NaN", "Infinity" and
+ *  "-Infinity" as strings; bytes as a string if they are UTF-8, else {"b64":"…"}; a complex number as an array of its two
+ *  parts; what nothing computes on (float8, 4 bits and less) as its bits. A sparse tensor is an object of indices, values and shape; NULL and a failed one are null. */
+SHEAF_API const char *sheaf_json_str(const sheaf_tensor *t);
 
 /** An element as `print` shows its structure (P6.1): the tensor itself if it is a lone one. */
 SHEAF_API const char *sheaf_element_str(const sheaf_element *e);

@@ -19,6 +19,17 @@ void sheaf__base64_put(struct sheaf__str *str, const void *data, size_t size)
     }
 }
 
+void sheaf__base64_json(struct sheaf__str *str, const void *data, size_t size)
+{
+    const bool text = sheaf__str_is_utf8(data, size);
+    sheaf__str_add(str, text ? "\"" : "{\"b64\":\"");
+    if (text)
+        sheaf__str_json(str, data, size);
+    else
+        sheaf__base64_put(str, data, size);
+    sheaf__str_add(str, text ? "\"" : "\"}");
+}
+
 /* Four characters; the last ones may be padding, which `*bytes` leaves out. */
 static bool get_four(const char *text, uint32_t *bits, size_t *bytes)
 {

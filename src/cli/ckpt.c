@@ -153,7 +153,7 @@ static int show(const char *name, const char *const *keys)
                 fputs("{\"key\":", stdout);
                 sheaf__json_text(*keys);
                 fputs(",\"value\":", stdout);
-                sheaf__json_text(sheaf_list_str(t));
+                fputs(sheaf_json_str(t), stdout);
                 puts("}");
             } else {
                 printf("%s: %s\n", *keys, sheaf_repr(t));

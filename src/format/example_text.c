@@ -31,23 +31,12 @@ static bool begin_value(struct list *l)
     return true;
 }
 
-static void add_json_bytes(struct sheaf__str *values, const uint8_t *data, size_t size)
-{
-    const bool text = sheaf__str_is_utf8((const char *)data, size);
-    sheaf__str_add(values, text ? "\"" : "{\"b64\":\"");
-    if (text)
-        sheaf__str_json(values, (const char *)data, size);
-    else
-        sheaf__base64_put(values, data, size);
-    sheaf__str_add(values, text ? "\"" : "\"}");
-}
-
 static void add_bytes(struct list *l, const uint8_t *data, size_t size)
 {
     if (!begin_value(l))
         return;
     if (l->json) {
-        add_json_bytes(l->values, data, size);
+        sheaf__base64_json(l->values, data, size);
         return;
     }
     sheaf__str_char(l->values, '"');

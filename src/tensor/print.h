@@ -30,6 +30,12 @@ void sheaf__print_tf(struct sheaf__str *out, const sheaf_tensor *t, int edge);
 void sheaf__print_array(struct sheaf__str *out, const sheaf_tensor *t, enum sheaf__form form);
 /** Nested Python lists (P6.8's form for any rank). */
 void sheaf__print_list(struct sheaf__str *out, const sheaf_tensor *t);
+/** The same with elements of another form. False, and nothing is written, if the tensor, which has
+ * not failed, is neither dense nor ragged. */
+typedef void (*sheaf__print_element_fn)(struct sheaf__str *out, sheaf_dtype dtype,
+                                        const void *element);
+bool sheaf__print_nested(struct sheaf__str *out, const sheaf_tensor *t,
+                         sheaf__print_element_fn element);
 
 /** One number as Python and NumPy write it alone (P2): shortest digits of its dtype. */
 void sheaf__print_number(struct sheaf__str *out, sheaf_dtype dtype, const void *element);

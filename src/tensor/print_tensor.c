@@ -82,7 +82,7 @@ static void print_plain(struct sheaf__str *out, const struct sheaf__array *a, en
 
 struct list {
     struct sheaf__str *out;
-    void (*element)(struct sheaf__str *out, sheaf_dtype dtype, const void *element);
+    sheaf__print_element_fn element;
     int64_t edge; /* shown at each end of an axis; negative: all */
 };
 
@@ -259,16 +259,24 @@ void sheaf__print_array(struct sheaf__str *out, const sheaf_tensor *t, enum shea
         sheaf__print_array_str(out, &a);
 }
 
-void sheaf__print_list(struct sheaf__str *out, const sheaf_tensor *t)
+bool sheaf__print_nested(struct sheaf__str *out, const sheaf_tensor *t,
+                         sheaf__print_element_fn element)
 {
-    struct list l = {out, sheaf__print_number, -1};
+    struct list l = {out, element, -1};
     struct sheaf__array a;
-    if (sheaf__tensor_ok(t) && t->layout == SHEAF__RAGGED)
+    if (t->layout == SHEAF__RAGGED)
         list_rows(&l, t, 0, t->shape.dims[0]);
-    else if (!sheaf__tensor_ok(t) || t->layout != SHEAF__DENSE)
-        print(out, t, SHEAF__STR, TF_EDGE);
+    else if (t->layout != SHEAF__DENSE)
+        return false;
     else if (array_of(out, t, &a))
         list_array(&l, &a, 0, 0);
+    return true;
+}
+
+void sheaf__print_list(struct sheaf__str *out, const sheaf_tensor *t)
+{
+    if (!sheaf__tensor_ok(t) || !sheaf__print_nested(out, t, sheaf__print_number))
+        print(out, t, SHEAF__STR, TF_EDGE);
 }
 
 /* P5.3 */

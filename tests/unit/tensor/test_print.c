@@ -418,6 +418,32 @@ static void test_summarize(void **state)
     assert_string_equal(sheaf_list_str(t), "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]");
 }
 
+static void test_json(void **state)
+{
+    (void)state;
+    sheaf_error err = {.status = SHEAF_ERR_IO, .message = "disk on fire"};
+    assert_string_equal(sheaf_json_str(NULL), "null");
+    assert_string_equal(sheaf_json_str(sheaf_failed(&err)), "null");
+    assert_string_equal(sheaf_json_str(sheaf_float(0.1F)), "0.1");
+    assert_string_equal(sheaf_json_str(sheaf_double(1e300)), "1e+300");
+    assert_string_equal(sheaf_json_str(sheaf_bool(true)), "true");
+    assert_string_equal(sheaf_json_str(sheaf_string("a\"\n\xc3\xa9")), "\"a\\\"\\n\xc3\xa9\"");
+    assert_string_equal(sheaf_json_str(sheaf_string("\xff\xfe\xfd")), "{\"b64\":\"//79\"}");
+    const float words[] = {INFINITY, -INFINITY, NAN, -0.0F};
+    assert_string_equal(sheaf_json_str(sheaf_tensor_new(SHEAF_FLOAT32, SHEAF_SHAPE(2, 2), words)),
+                        "[[\"Infinity\", \"-Infinity\"], [\"NaN\", -0.0]]");
+    assert_string_equal(sheaf_json_str(sheaf_tensor_new(SHEAF_COMPLEX64, SHEAF_SHAPE(1), words)),
+                        "[[\"Infinity\", \"-Infinity\"]]");
+    const int64_t places[] = {0, 2, 1, 0}, splits[] = {0, 0, 2};
+    sheaf_tensor *two = sheaf_tensor_new(SHEAF_INT64, SHEAF_SHAPE(2), places);
+    sheaf_tensor *t = sheaf__tensor_sparse(sheaf_tensor_new(SHEAF_INT64, SHEAF_SHAPE(2, 2), places),
+                                           two, SHEAF_SHAPE(2, 3), &err);
+    assert_string_equal(sheaf_json_str(sheaf__tensor_give(t, &err)),
+                        "{\"indices\": [[0, 2], [1, 0]], \"values\": [0, 2], \"shape\": [2, 3]}");
+    t = sheaf__tensor_ragged(two, sheaf_tensor_new(SHEAF_INT64, SHEAF_SHAPE(3), splits), &err);
+    assert_string_equal(sheaf_json_str(sheaf__tensor_give(t, &err)), "[[], [0, 2]]");
+}
+
 /* P6.2, P8.1: plain values, alone and in containers. */
 static void test_plain_values(void **state)
 {
@@ -549,9 +575,10 @@ int main(int argc, char **argv)
 {
     file_argument = argc > 1 ? argv[1] : NULL;
     const struct CMUnitTest tests[] = {
-        rig_test(test_tensors),   rig_test(test_random_tensors), rig_test(test_structures),
-        rig_test(test_summarize), rig_test(test_plain_values),   rig_test(test_nesting),
-        rig_test(test_layout),    rig_test(test_other_tensors),  rig_test(test_without_memory),
+        rig_test(test_tensors),        rig_test(test_random_tensors), rig_test(test_structures),
+        rig_test(test_summarize),      rig_test(test_json),           rig_test(test_plain_values),
+        rig_test(test_nesting),        rig_test(test_layout),         rig_test(test_other_tensors),
+        rig_test(test_without_memory),
     };
     return rig_run(tests);
 }
