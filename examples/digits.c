@@ -73,8 +73,8 @@ static sheaf_status train_step(sheaf_replica *r, const sheaf_element *in, sheaf_
 
 static sheaf_dataset *training_data(void)
 {
-    const sheaf_list_files_options order = {.seed = o.seed};
-    sheaf_dataset *d = sheaf_list_files(in_data("digits-train-*.tfrecord"), &order);
+    const sheaf_list_files_options files = {.directory = o.data, .seed = o.seed};
+    sheaf_dataset *d = sheaf_list_files("digits-train-*.tfrecord", &files);
     d = sheaf_dataset_interleave(d, sheaf_open_tfrecord, NULL,
                                  &(sheaf_interleave_options){.cycle_length = 4});
     d = sheaf_dataset_shuffle(d, 2000, &(sheaf_shuffle_options){.seed = o.seed});
@@ -86,7 +86,7 @@ static sheaf_dataset *training_data(void)
 /* What share of the test file is classified rightly. */
 static sheaf_status evaluate(const struct model *m, double *accuracy, sheaf_error *err)
 {
-    sheaf_dataset *d = sheaf_tfrecord(in_data("digits-test.tfrecord"));
+    sheaf_dataset *d = sheaf_tfrecord(in_data(TEST_FILE));
     d = sheaf_dataset_parse_example(sheaf_dataset_batch(d, BATCH, NULL), features, 2);
     sheaf_iterator *it = sheaf_dataset_iterate(d);
     int64_t right = 0, all = 0;
@@ -103,8 +103,8 @@ static sheaf_status evaluate(const struct model *m, double *accuracy, sheaf_erro
     }
     sheaf_iterator_free(it);
     sheaf_dataset_free(d);
-    *accuracy = all > 0 ? (double)right / (double)all : 0;
-    return err->status;
+    *accuracy = (double)right / (double)all;
+    return err->status < 0 || all > 0 ? err->status : nothing_to_evaluate(err);
 }
 
 static void train(sheaf_strategy *s, struct model *m, sheaf_error *err)
@@ -163,7 +163,7 @@ static void follow(struct model *m, sheaf_error *err)
     const char *path = NULL;
     while (sheaf_checkpoint_restore_next(m->checkpoint, o.out, path, patience, &path, err) == 0 &&
            evaluate(m, &accuracy, err) >= 0) {
-        show("%s accuracy %.4f", path, accuracy);
+        evaluated(path, accuracy);
         if (o.predict)
             break;
     }

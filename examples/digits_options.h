@@ -3,6 +3,7 @@
 /** @file
  *  The command line of digits.c, what it prints, and how it is stopped. */
 
+#include <errno.h>
 #include <getopt.h>
 #include <sheaf/sheaf.h>
 #include <signal.h>
@@ -36,7 +37,11 @@ static const char usage[] =
     "  --replicas N       split this machine into N logical devices, a replica each\n"
     "  --account          after each epoch, print what was read of each file by each worker\n"
     "  --predict          classify the test file with the newest checkpoint, without a cluster\n"
-    "  --json             print the summary as one JSON object on the last line\n";
+    "  --json             print the summary, or what a checkpoint is worth, as one JSON object on "
+    "the\n"
+    "                     last line; NaN and Infinity are strings there\n";
+
+#define TEST_FILE "digits-test.tfrecord"
 
 /* Learning rates that suit this task; of others the optimizer's own. */
 static double suitable_rate(const char *optimizer)
@@ -51,6 +56,17 @@ static double suitable_rate(const char *optimizer)
         if (strcmp(optimizer, rates[i].optimizer) == 0)
             return rates[i].rate;
     return 0;
+}
+
+/* What was printed must have arrived for `code` to be 0. */
+static int check_output(int code)
+{
+    errno = 0;
+    if (code != 0 || (fflush(stdout) == 0 && !ferror(stdout)))
+        return code;
+    fprintf(stderr, "digits: cannot write to standard output%s%s\n", errno ? ": " : "",
+            errno ? strerror(errno) : "");
+    return 1;
 }
 
 static void misused(const char *option, const char *found, const char *expected)
@@ -122,7 +138,7 @@ static void parse_options(int argc, char **argv)
             break;
         default:
             fputs(usage, c == 'h' ? stdout : stderr);
-            exit(c == 'h' ? 0 : 2);
+            exit(c == 'h' ? check_output(0) : 2);
         }
     }
     if (optind < argc)
@@ -153,7 +169,7 @@ static int finish(const sheaf_error *err)
 {
     if (stopped_by && err->status < 0)
         raise(stopped_by);
-    return sheaf_error_exit(err);
+    return check_output(sheaf_error_exit(err));
 }
 
 /* Path of a file of the data directory; valid until the next call. */
@@ -209,21 +225,48 @@ static sheaf_status report(sheaf_strategy *s, sheaf_dist_dataset *data, sheaf_ev
     return point(events, "loss", step, loss, err);
 }
 
+/* A number as JSON, also one that is not finite. */
+static const char *json_number(double number)
+{
+    return sheaf_json_str(sheaf_float((float)number));
+}
+
 /* What came of it; the rate is 0 if no step was left to be made. */
 static void summary(int64_t steps, double rate, double loss, const char *checkpoint,
                     double accuracy)
 {
-    char made[96] = "";
-    if (rate == 0)
+    const bool made = rate > 0;
+    if (!made)
         show("nothing to do: %s has reached step %lld", o.out, (long long)steps);
-    else
-        snprintf(made, sizeof(made),
-                 o.json ? "%.1f, \"loss\": %.6f" : "examples/s %.0f\nloss %.4f\n", rate, loss);
-    if (o.json)
-        printf("{\"steps\": %lld, \"examples_per_second\": %s, \"checkpoint\": \"%s\", "
+    if (o.json) {
+        printf("{\"steps\": %lld, \"examples_per_second\": %s, \"loss\": %s, \"checkpoint\": %s, "
                "\"accuracy\": %.4f}\n",
-               (long long)steps, *made ? made : "null, \"loss\": null", checkpoint, accuracy);
-    else
-        printf("steps %lld\n%scheckpoint %s\naccuracy %.4f\n", (long long)steps, made, checkpoint,
+               (long long)steps, made ? json_number(rate) : "null",
+               made ? json_number(loss) : "null", sheaf_json_str(sheaf_string(checkpoint)),
                accuracy);
+        return;
+    }
+    printf("steps %lld\n", (long long)steps);
+    if (made)
+        printf("examples/s %.0f\nloss %.4f\n", rate, loss);
+    printf("checkpoint %s\naccuracy %.4f\n", checkpoint, accuracy);
+}
+
+/* What a checkpoint is worth. */
+static void evaluated(const char *checkpoint, double accuracy)
+{
+    SHEAF_FRAME
+    {
+        if (o.json)
+            show("{\"checkpoint\": %s, \"accuracy\": %.4f}",
+                 sheaf_json_str(sheaf_string(checkpoint)), accuracy);
+        else
+            show("%s accuracy %.4f", checkpoint, accuracy);
+    }
+}
+
+static sheaf_status nothing_to_evaluate(sheaf_error *err)
+{
+    return sheaf_error_set(err, SHEAF_ERR_INVALID_ARGUMENT, "no example to evaluate in %s",
+                           in_data(TEST_FILE));
 }

@@ -4,11 +4,12 @@
 import json
 import os
 import re
+import shutil
 import socket
 import subprocess
 
 import records
-from job import check, run, Skip, SHEAF
+from job import check, run, DATA, Skip, SHEAF
 
 SHARD = "digits-train-00001-of-00004.tfrecord"
 
@@ -186,6 +187,41 @@ def case_T32_empty_files(t):
     open(f"{data}/{SHARD}", "wb").close()
     task = t.digits("--epochs", "2", data=data)
     check(task.ends(20) == 0, "one empty file", task.show())
+
+
+def case_empty_test_file(t):
+    """There is no accuracy of nothing: for who has trained, who follows and who predicts. The training is not lost."""
+    data = t.copy_data()
+    path = f"{data}/digits-test.tfrecord"
+    open(path, "wb").close()
+    for name, job in (("digits", {}), ("evaluator", {"TF_CONFIG": t.cluster(worker=1).config("evaluator", 0)})):
+        t.digits("--epochs", "2", name=name, data=data, **job).fails(f"no example to evaluate in {path}")
+    check(len(t.checkpoints()) == 1, "the model was saved before", t.checkpoints())
+    t.digits("--predict", name="predict", data=data).fails(f"no example to evaluate in {path}")
+
+
+def case_T32_strange_folder(t):
+    """No byte of its name means anything."""
+    data = f"{t.work}/d[a-c]*?{{x}} \\1"
+    shutil.copytree(DATA, data)
+    task = t.digits("--epochs", "2", data=data)
+    check(task.ends(20) == 0 and " 1438 examples" in task.out, "failed", task.show())
+    os.remove(f"{data}/digits-test.tfrecord")
+    for name in os.listdir(data):
+        os.remove(f"{data}/{name}")
+    t.out += "-2"
+    t.digits(data=data).fails(f'no files matched pattern "{data}/digits-train-*.tfrecord"')
+
+
+# ---- output ----
+
+def case_full_output(t):
+    """What could not be printed is no success, and is said in one line; what was trained is there."""
+    script = 'exec "$@" >/dev/full'
+    for args in (("--help",), ("--epochs", "2"), ("--epochs", "2", "--json"), ("--predict",)):
+        task = t.start(f"digits{args[0]}", "sh", "-c", script, "sh", *t.digits_argv(*args))
+        task.fails("digits: cannot write to standard output")
+    check(t.checkpoints(), "no checkpoint")
 
 
 # ---- checkpoints ----

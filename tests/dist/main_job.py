@@ -235,6 +235,22 @@ def case_predict(t):
     check(len(answers) == 359 and set(answers) == set(range(10)), "a digit for each image", len(answers))
 
 
+def case_predict_json(t):
+    """The last line is an object, also with a name that JSON must escape; each evaluator's line is one."""
+    t.out = f'{t.work}/a "b" \\c'
+    evaluator = t.launch("--worker 1 --evaluator 1", "--epochs", "2", "--json")
+    check(evaluator.ends(60) == 0, "failed", evaluator.show())
+    task = t.digits("--predict", "--json")
+    check(task.ends(20) == 0 and not task.err, "failed", task.show())
+    *rows, last = map(json.loads, task.out.splitlines())
+    seen = re.findall(r"^evaluator:0\| (.*)$", evaluator.out, re.M)
+    trained = [line.split("| ")[-1] for line in evaluator.out.splitlines() if '"steps"' in line]
+    check(sum(map(len, rows)) == 359, "a digit for each image", rows)
+    check(last == {"checkpoint": f"{t.out}/ckpt-{t.checkpoints()[-1]}", "accuracy": last["accuracy"]}, "keys", last)
+    check(json.loads(seen[-1]) == last, "the evaluator's last line", seen)
+    check({k: json.loads(trained[0])[k] for k in last} == last, "the trainer's summary", trained)
+
+
 def case_predict_nothing(t):
     t.digits("--predict").fails("no new checkpoint", t.out)
 
