@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Document C, ShardingCallback: every tensor in one shard (S200, S201, S208-S211, S213). */
+/* Document C, ShardingCallback: every tensor in one shard (S200, S201, S208-S211, S213). With a number of bytes as its argument,
+ * in shards of at most so many, which cuts tensors (S215). */
 
 #include "document.h"
 #include <glob.h>
@@ -49,11 +50,14 @@ static void print_variables(const char *path)
     sheaf_bundle_free(bundle);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     static const float ws[] = {1, 2, 3, 4, 5, 6}, bs[] = {0.5, -0.5, 0.25};
-    static const sheaf_sharding_callback policy = {
-        .assign = all_in_one, .description = "Place all tensors in a single shard."};
+    const int bytes = argument(argc, argv, 1, 0);
+    sheaf_sharding_callback policy = {.assign = all_in_one,
+                                      .description = "Place all tensors in a single shard."};
+    if (bytes)
+        policy = sheaf_shard_max_size(bytes);
     sheaf_variable *w =
         sheaf_variable_new("w", sheaf_tensor_new(SHEAF_FLOAT32, SHEAF_SHAPE(2, 3), ws), NULL);
     sheaf_variable *b =

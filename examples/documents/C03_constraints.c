@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Document C, ShardingCallback: what a callback must not do (S203-S207). Variables a and b are on ps 0, c is on ps 1. */
+/* Document C, ShardingCallback: what a callback must not do (S203-S207). Variables a and b are on ps 0, c is on ps 1. With the
+ * argument 1 the callbacks cut the tensors into slices, to which the same holds. */
 
 #include "cluster.h"
 
@@ -133,12 +134,123 @@ static void judge_all(void)
     sheaf_variable_free(c);
 }
 
+/* Puts rows of a tensor into a shard: `rows` of its `shape` from `first` on. */
+static void put_rows(sheaf_shard_plan *plan, int shard, const sheaf_shardable *t, int first,
+                     int rows)
+{
+    const sheaf_shape full = sheaf_shardable_shape(t);
+    sheaf_shape shape = full;
+    char spec[64];
+    shape.dims[0] = rows;
+    if (full.rank == 1)
+        snprintf(spec, sizeof(spec), "%d %d,%d", (int)full.dims[0], first, rows);
+    else
+        snprintf(spec, sizeof(spec), "%d %d %d,%d:0,%d", (int)full.dims[0], (int)full.dims[1],
+                 first, rows, (int)full.dims[1]);
+    sheaf_shard_put_as(plan, shard, sheaf_shardable_key(t), spec,
+                       sheaf_zeros(sheaf_shardable_dtype(t), shape), NULL);
+}
+
+static void halves(sheaf_shard_plan *plan, const sheaf_shardable *t)
+{
+    const int rows = (int)sheaf_shardable_shape(t).dims[0];
+    put_rows(plan, 0, t, 0, rows / 2);
+    put_rows(plan, 1, t, rows / 2, rows - rows / 2);
+}
+
+static void half_removed(sheaf_shard_plan *plan, const sheaf_shardable *t)
+{
+    if (is_tensor(t, "b"))
+        put_rows(plan, 0, t, 0, 2);
+    else
+        halves(plan, t);
+}
+
+static void half_added(sheaf_shard_plan *plan, const sheaf_shardable *t)
+{
+    halves(plan, t);
+    put_rows(plan, 1, t, 2, 1);
+}
+
+static void half_twice(sheaf_shard_plan *plan, const sheaf_shardable *t)
+{
+    halves(plan, t);
+    if (is_tensor(t, "a"))
+        put_rows(plan, 1, t, 0, 1);
+}
+
+static void halves_overlap(sheaf_shard_plan *plan, const sheaf_shardable *t)
+{
+    if (is_tensor(t, "b")) {
+        put_rows(plan, 0, t, 0, 3);
+        put_rows(plan, 1, t, 2, 2);
+    } else {
+        halves(plan, t);
+    }
+}
+
+/* The first half as it should be, the second under another shape, dtype or task. */
+static void second_as(sheaf_shard_plan *plan, const sheaf_shardable *t, sheaf_tensor *tensor,
+                      const char *device)
+{
+    put_rows(plan, 0, t, 0, 1);
+    sheaf_shard_put_as(plan, 1, sheaf_shardable_key(t), "2 3 1,1:0,3", tensor, device);
+}
+
+static void half_reshaped(sheaf_shard_plan *plan, const sheaf_shardable *t)
+{
+    second_as(plan, t, sheaf_zeros(SHEAF_FLOAT32, SHEAF_SHAPE(3)), NULL);
+}
+
+static void half_of_other_dtype(sheaf_shard_plan *plan, const sheaf_shardable *t)
+{
+    second_as(plan, t, sheaf_zeros(SHEAF_FLOAT64, SHEAF_SHAPE(1, 3)), NULL);
+}
+
+static void half_of_other_task(sheaf_shard_plan *plan, const sheaf_shardable *t)
+{
+    second_as(plan, t, sheaf_zeros(SHEAF_FLOAT32, SHEAF_SHAPE(1, 3)),
+              "/job:ps/task:1/device:CPU:0");
+}
+
+static void halves_of_two_tasks(sheaf_shard_plan *plan, const sheaf_shardable *t)
+{
+    halves(plan, t);
+    if (is_tensor(t, "b"))
+        sheaf_shard_put_as(plan, 1, "c/.ATTRIBUTES/VARIABLE_VALUE", "4 0,2",
+                           sheaf_zeros(SHEAF_INT64, SHEAF_SHAPE(2)), NULL);
+}
+
+static void judge_slices(void)
+{
+    sheaf_variable *a =
+        sheaf_variable_new("a", sheaf_zeros(SHEAF_FLOAT32, SHEAF_SHAPE(2, 3)), NULL);
+    sheaf_variable *c = sheaf_variable_new("c", sheaf_zeros(SHEAF_INT64, SHEAF_SHAPE(4)), NULL);
+    sheaf_variable *b = sheaf_variable_new("b", sheaf_zeros(SHEAF_INT64, SHEAF_SHAPE(4)), NULL);
+    sheaf_variable *const ab[] = {a, b}, *const bc[] = {b, c};
+    judge("halves", halves, ab, 2, (const char *const[]){NULL});
+    judge("half removed", half_removed, ab, 2, (const char *const[]){"b", "2 of its 4", NULL});
+    judge("half added", half_added, ab, 1, (const char *const[]){"a", "2 3 2,1:0,3", NULL});
+    judge("half twice", half_twice, ab, 2, (const char *const[]){"a", "2 3 0,1:0,3", NULL});
+    judge("halves overlap", halves_overlap, ab, 2, (const char *const[]){"b", "4 2,2", NULL});
+    judge("half reshaped", half_reshaped, ab, 1,
+          (const char *const[]){"a", "2 3 1,1:0,3", "(1, 3)", "(3,)", NULL});
+    judge("half of other dtype", half_of_other_dtype, ab, 1,
+          (const char *const[]){"a", "2 3 1,1:0,3", "float32", "float64", NULL});
+    judge("half of other task", half_of_other_task, ab, 1,
+          (const char *const[]){"a", "2 3 1,1:0,3", "0", "1", NULL});
+    judge("halves of two tasks", halves_of_two_tasks, bc, 2,
+          (const char *const[]){"c", "4 0,2", "0", "1", NULL});
+    sheaf_variable_free(a);
+    sheaf_variable_free(b);
+    sheaf_variable_free(c);
+}
+
 static int task(int argc, char **argv)
 {
     sheaf_cluster *cluster = NULL;
     sheaf_strategy *s = NULL;
-    (void)argc;
-    (void)argv;
+    const bool slices = argument(argc, argv, 1, 0);
     must(sheaf_cluster_resolve(NULL, &cluster, &err));
     if (sheaf_cluster_is(cluster, "ps")) {
         must(sheaf_server_run(cluster, NULL, &err));
@@ -146,7 +258,10 @@ static int task(int argc, char **argv)
         must(sheaf_strategy_new("ParameterServerStrategy", cluster, NULL, &s, &err));
         SHEAF_SCOPE(s)
         {
-            judge_all();
+            if (slices)
+                judge_slices();
+            else
+                judge_all();
         }
         must(sheaf_strategy_join(s, 0, &err));
     }

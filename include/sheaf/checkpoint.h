@@ -66,8 +66,22 @@ typedef struct sheaf_sharding_callback {
 /** SHEAF_OK, also for NULL, the default; SHEAF_ERR_INVALID_ARGUMENT if the function or the description is missing (S213). */
 SHEAF_CHECKED sheaf_status sheaf_sharding_callback_check(const sheaf_sharding_callback *callback,
                                                          sheaf_error *err);
+
+/* Policies ready to use. Each is asked per task, so that no shard mixes tasks; its result may be given away and copied. */
+
 /** One shard per task (R8.7): the default. */
 SHEAF_API const sheaf_sharding_callback *sheaf_shard_by_task(void);
+/** The same by the name that TensorFlow's documentation gives its example: "Place all tensors in a single shard." */
+SHEAF_API const sheaf_sharding_callback *sheaf_shard_all_in_one(void);
+/** Shards of at most `bytes`, cut where TensorFlow's MaxShardSizePolicy cuts (R8.9, R8.10): tensors fill up a shard in their
+ *  order, and what does not fit goes on in the next one, as a slice along the axis that takes the fewest. Counted are the bytes
+ *  of elements: not lengths of strings, not the object graph. Where no index of any axis fits and TensorFlow never ends, an
+ *  index of the longest one is cut in its turn; a single element of more bytes has a shard of its own, with a warning. Empty
+ *  tensors, which TensorFlow loses, are kept. A save with `bytes` < 1 is SHEAF_ERR_INVALID_ARGUMENT. Values of strings are fetched from their task. */
+SHEAF_API sheaf_sharding_callback sheaf_shard_max_size(int64_t bytes);
+/** At most `shards` shards per task: each tensor goes where the fewest bytes are by then, taking turns where they are equal. A
+ *  save with `shards` < 1 is SHEAF_ERR_INVALID_ARGUMENT. */
+SHEAF_API sheaf_sharding_callback sheaf_shard_round_robin(int shards);
 
 typedef struct sheaf_checkpoint_options {
     const sheaf_sharding_callback *sharding; /**< NULL: one shard per task */

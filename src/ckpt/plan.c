@@ -122,7 +122,8 @@ static sheaf_status plan_task(struct planning *p, size_t count, sheaf_error *err
         status = p->sharding->assign(p->mine, count, &placements, p->sharding->user);
         if (status < 0)
             sheaf__error(err, status, "sharding callback '%s' failed: %s", check.description,
-                         sheaf_status_name(status));
+                         placements.error.status < 0 ? placements.error.message
+                                                     : sheaf_status_name(status));
     }
     if (status >= 0)
         status = sheaf__plan_check(&check, &placements, err);

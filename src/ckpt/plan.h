@@ -57,9 +57,13 @@ struct sheaf__placement {
 struct sheaf_shard_plan {
     struct sheaf__placement *list;
     size_t count, capacity;
-    bool failed; /* no memory */
+    bool failed;       /* no memory */
+    sheaf_error error; /* why a policy of ours gave up */
 };
 void sheaf__placements_free(struct sheaf_shard_plan *plan);
+/* Puts a slice of what `t` is, or all of it, into a shard. */
+void sheaf__shard_put_part(sheaf_shard_plan *plan, int shard, const sheaf_shardable *t,
+                           const struct sheaf__slice *part);
 
 /* Checks what a callback did with the tensors of one task. `all` are the tensors of all tasks. */
 struct sheaf__plan_check {

@@ -532,7 +532,7 @@ static void s214_any_cut_to_any_other(void **state)
             }
             values[TABLES] = sheaf_double(0.25);
             zeros[TABLES] = sheaf_double(0);
-            sheaf_bytes words[] = {{"", 0}, {"one", 3}, {(const char *)bytes, 300}};
+            sheaf_bytes words[] = {{"", 0}, {"one", 3}, {(const char *)bytes, 64}};
             values[TABLES + 1] = sheaf_tensor_new(SHEAF_STRING, SHEAF_SHAPE(3), words);
             zeros[TABLES + 1] = sheaf_tensor_new(SHEAF_STRING, SHEAF_SHAPE(3), NULL);
             make_world(&from, values, rows);
@@ -541,9 +541,13 @@ static void s214_any_cut_to_any_other(void **state)
             sheaf_error err;
             bool skipped;
             struct notes notes = {0};
-            sheaf_sharding_callback callbacks[] = {{random_policy, "Random", NULL},
-                                                   {all_in_one, "All in one", &notes}};
-            sheaf_checkpoint_options options = {.sharding = roll(3) ? &callbacks[roll(2)] : NULL};
+            sheaf_sharding_callback callbacks[] = {
+                {random_policy, "Random", NULL},
+                {all_in_one, "All in one", &notes},
+                sheaf_shard_max_size(64 + (int64_t)roll(400)), /* more than any element */
+                sheaf_shard_round_robin(1 + (int)roll(4)),
+            };
+            sheaf_checkpoint_options options = {.sharding = roll(5) ? &callbacks[roll(4)] : NULL};
             struct sheaf__ckpt_save save = {.root = &from.root->trackable,
                                             .path = rig_path("x"),
                                             .options = &options,
