@@ -48,6 +48,8 @@ static sheaf_status say(struct sheaf__channel *c, const char *name, const struct
     SHEAF__TRY(sheaf__core_enter(c->core, err));
     sheaf_status status = c->team->shm ? sheaf__shm_say(c, &what, &part, 1, wait, err)
                                        : say_by_messages(c, a, &what, &part, wait, err);
+    if (status < 0)
+        sheaf__core_fail(c->core, err);
     /* The call is not over, but this member does not wait in it: what fails now is the next one. */
     atomic_store(&c->core->calling, false);
     sheaf__core_leave(c->core);

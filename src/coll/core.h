@@ -97,7 +97,7 @@ struct sheaf__member {
     struct sheaf__peer *peer; /* counted; NULL: ourselves */
     int replicas;             /* 0: not joined yet */
     struct sheaf__coll_head join;
-    bool left; /* it said goodbye */
+    bool left; /* it said goodbye: what it called before is here */
 };
 
 struct sheaf__team {
@@ -113,9 +113,8 @@ struct sheaf__team {
 
     struct sheaf__mutex lock; /* guards what follows and the cores' members of the same kind */
     sheaf_error lost;         /* status < 0: a member is lost, or has left */
-    sheaf_error
-        blame;    /* status < 0: the loss that ended a call first, here or as another member says */
-    bool crashed; /* without a goodbye */
+    sheaf_error blame; /* status < 0: the loss that ends this member's part; its goodbye says so */
+    bool crashed;      /* without a goodbye */
     struct sheaf__core *cores[SHEAF__CHANNELS];
 };
 

@@ -263,12 +263,14 @@ static void drop_early(struct sheaf__registry *r, const struct sheaf__peer *peer
 static void lose(struct sheaf__team *team, struct sheaf__member *member, const sheaf_error *cause)
 {
     sheaf__mutex_lock(&team->lock);
-    member->left = sheaf__peer_left(member->peer);
+    const enum sheaf__peer_end end = sheaf__peer_end(member->peer);
+    sheaf_error loss = *cause;
+    loss.status = SHEAF_ERR_TEAM_LOST;
+    member->left = end != SHEAF__PEER_LOST;
     team->crashed = team->crashed || !member->left;
-    if (team->lost.status == SHEAF_OK) {
-        team->lost = team->blame.status < 0 ? team->blame : *cause;
-        team->lost.status = SHEAF_ERR_TEAM_LOST;
-    }
+    if (end != SHEAF__PEER_LEFT)
+        sheaf__error_keep_first(&team->blame, &loss);
+    sheaf__error_keep_first(&team->lost, team->blame.status < 0 ? &team->blame : &loss);
     for (int i = 0; i < SHEAF__CHANNELS; i++)
         if (team->cores[i])
             sheaf__core_event(team->cores[i]);

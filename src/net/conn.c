@@ -224,7 +224,7 @@ static sheaf_status decide(struct sheaf__conn *conn)
     }
     if (older) {
         sheaf__error(&error, SHEAF_ERR_UNAVAILABLE, "it was started again");
-        sheaf__peer_lose(older, &error, false);
+        sheaf__peer_lose(older, &error, SHEAF__PEER_LOST);
     }
     make_offer(conn, &offer);
     return sheaf__handshake_welcome(&conn->handshake, &offer);

@@ -309,7 +309,8 @@ void sheaf__net_free(struct sheaf__net *net, int64_t deadline)
     sheaf__accept_close(net);
     sheaf__conn_close_all(net);
     while ((node = sheaf__list_first(&net->peers)))
-        sheaf__peer_lose(SHEAF__CONTAINER(node, struct sheaf__peer, node), &cause, true);
+        sheaf__peer_lose(SHEAF__CONTAINER(node, struct sheaf__peer, node), &cause,
+                         SHEAF__PEER_LEFT);
     sheaf__drive_free_dead(net);
     sheaf__drive_unlock(net, drive);
     for (int i = 0; i < SHEAF__CALL_KINDS; i++)

@@ -115,8 +115,13 @@ const char *sheaf__peer_address(const struct sheaf__peer *peer);
 const char *sheaf__peer_transport(const struct sheaf__peer *peer);
 /* SHEAF_OK, or UNAVAILABLE once it is lost or has left, with the cause: if it gave up, its own, which names another peer. */
 sheaf_status sheaf__peer_status(struct sheaf__peer *peer, sheaf_error *err);
-/* True if it said goodbye and did not give up. */
-bool sheaf__peer_left(struct sheaf__peer *peer);
+/* How a session that is over has ended. After a goodbye of either kind, all that the peer had sent before it is here. */
+enum sheaf__peer_end {
+    SHEAF__PEER_LOST,    /* without a word */
+    SHEAF__PEER_GAVE_UP, /* because of another peer, which its goodbye names */
+    SHEAF__PEER_LEFT     /* in order */
+};
+enum sheaf__peer_end sheaf__peer_end(struct sheaf__peer *peer);
 /* Cuts the session: lost on both sides, here with `cause`. */
 void sheaf__peer_cut(struct sheaf__peer *peer, const sheaf_error *cause);
 

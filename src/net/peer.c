@@ -65,12 +65,12 @@ const char *sheaf__peer_transport(const struct sheaf__peer *peer)
 }
 
 /* An error that names the peer and what has come of it. */
-static sheaf_status describe(const struct sheaf__peer *peer, const sheaf_error *cause, bool left,
-                             sheaf_error *err)
+static sheaf_status describe(const struct sheaf__peer *peer, const sheaf_error *cause,
+                             enum sheaf__peer_end end, sheaf_error *err)
 {
-    sheaf__error(err, SHEAF_ERR_UNAVAILABLE,
-                 left ? SHEAF__TASK " at %s: %s" : SHEAF__TASK " at %s was lost: %s",
-                 peer->task.job, peer->task.index, peer->address, cause->message);
+    sheaf__error(err, SHEAF_ERR_UNAVAILABLE, SHEAF__TASK " at %s%s: %s", peer->task.job,
+                 peer->task.index, peer->address, end == SHEAF__PEER_LEFT ? "" : " was lost",
+                 cause->message);
     sheaf__error_set_peer(err, peer->task.job, peer->task.index);
     return SHEAF_ERR_UNAVAILABLE;
 }
@@ -90,12 +90,12 @@ sheaf_status sheaf__peer_status(struct sheaf__peer *peer, sheaf_error *err)
     sheaf_error cause;
     if (atomic_load(&peer->status) < 0)
         return sheaf__error_copy(err, &peer->cause);
-    return take_cut(peer, &cause) ? describe(peer, &cause, false, err) : SHEAF_OK;
+    return take_cut(peer, &cause) ? describe(peer, &cause, SHEAF__PEER_LOST, err) : SHEAF_OK;
 }
 
-bool sheaf__peer_left(struct sheaf__peer *peer)
+enum sheaf__peer_end sheaf__peer_end(struct sheaf__peer *peer)
 {
-    return atomic_load(&peer->left);
+    return (enum sheaf__peer_end)atomic_load(&peer->end);
 }
 
 /* ---- sending ---- */
@@ -142,14 +142,14 @@ static void ring_bell(void *user)
 /* ---- ending ---- */
 
 /* What all that concerns the peer fails with from now on is `cause`. */
-static void lose(struct sheaf__peer *peer, const sheaf_error *cause, bool left)
+static void lose(struct sheaf__peer *peer, const sheaf_error *cause, enum sheaf__peer_end end)
 {
     struct sheaf__net *net = peer->net;
     struct sheaf__list_node *node, *next;
     if (atomic_load(&peer->status) < 0)
         return;
     peer->cause = *cause;
-    atomic_store(&peer->left, left);
+    atomic_store(&peer->end, (int)end);
     atomic_store(&peer->status, cause->status);
     sheaf__mutex_lock(&net->lock);
     sheaf__list_remove(&peer->node);
@@ -180,11 +180,11 @@ static void lose(struct sheaf__peer *peer, const sheaf_error *cause, bool left)
     sheaf__list_append(&net->dead_peers, &peer->node);
 }
 
-void sheaf__peer_lose(struct sheaf__peer *peer, const sheaf_error *cause, bool left)
+void sheaf__peer_lose(struct sheaf__peer *peer, const sheaf_error *cause, enum sheaf__peer_end end)
 {
     sheaf_error error;
-    describe(peer, cause, left, &error);
-    lose(peer, &error, left);
+    describe(peer, cause, end, &error);
+    lose(peer, &error, end);
 }
 
 void sheaf__peer_cut(struct sheaf__peer *peer, const sheaf_error *cause)
@@ -227,13 +227,13 @@ static void part(struct sheaf__peer *peer, const struct sheaf__buf *meta)
     if (sheaf__error_unpack(&cause, meta->data, meta->size)) {
         cause.status = SHEAF_ERR_UNAVAILABLE;
         if (cause.peer.job[0])
-            lose(peer, &cause, false);
+            lose(peer, &cause, SHEAF__PEER_GAVE_UP);
         else
-            sheaf__peer_lose(peer, &cause, false);
+            sheaf__peer_lose(peer, &cause, SHEAF__PEER_LOST);
         return;
     }
     sheaf__error(&cause, SHEAF_ERR_UNAVAILABLE, "it has left the job");
-    sheaf__peer_lose(peer, &cause, true);
+    sheaf__peer_lose(peer, &cause, SHEAF__PEER_LEFT);
 }
 
 static sheaf_status end(void *user, struct sheaf__incoming *in, sheaf_error *err)
@@ -280,7 +280,7 @@ static bool progress_lane(struct sheaf__peer *peer, struct sheaf__lane *lane, bo
         if (other->ops->progress(other, &more, NULL) < 0)
             break;
     }
-    sheaf__peer_lose(peer, &error, false);
+    sheaf__peer_lose(peer, &error, SHEAF__PEER_LOST);
     return false;
 }
 
@@ -308,7 +308,7 @@ bool sheaf__peer_progress(struct sheaf__peer *peer)
     bool worked = false;
     sheaf_error cause;
     if (take_cut(peer, &cause)) {
-        sheaf__peer_lose(peer, &cause, false);
+        sheaf__peer_lose(peer, &cause, SHEAF__PEER_LOST);
         return true;
     }
     /* A socket is progressed when the poller says so. */
@@ -475,7 +475,7 @@ static void give_up_silent(struct sheaf__peer *peer, double silent)
                  "it heard nothing from this task for %.1f s and goes on without it", silent);
     peer->ctl->ops->post(peer->ctl, &bye, NULL);
     sheaf__error(&cause, SHEAF_ERR_UNAVAILABLE, "nothing was heard from it for %.1f s", silent);
-    sheaf__peer_lose(peer, &cause, false);
+    sheaf__peer_lose(peer, &cause, SHEAF__PEER_LOST);
 }
 
 void sheaf__peer_timers(struct sheaf__peer *peer, int64_t now, bool stalled)

@@ -44,7 +44,7 @@ struct sheaf__peer {
 
     _Atomic int status; /* sheaf_status; 0 while it lives */
     sheaf_error cause;  /* written before the status, once */
-    _Atomic bool left;
+    _Atomic int end;    /* enum sheaf__peer_end; once it is lost */
 
     /* Driver: signs of life. */
     bool heard;
@@ -216,7 +216,7 @@ sheaf_status sheaf__peer_establish(struct sheaf__conn *conn, sheaf_error *err);
 bool sheaf__peer_progress(struct sheaf__peer *peer);
 void sheaf__peer_timers(struct sheaf__peer *peer, int64_t now, bool stalled);
 void sheaf__peer_beat(struct sheaf__peer *peer); /* any thread */
-void sheaf__peer_lose(struct sheaf__peer *peer, const sheaf_error *cause, bool left);
+void sheaf__peer_lose(struct sheaf__peer *peer, const sheaf_error *cause, enum sheaf__peer_end end);
 bool sheaf__peer_arm(struct sheaf__peer *peer);
 void sheaf__peer_disarm(struct sheaf__peer *peer);
 /* Any thread. */

@@ -87,7 +87,7 @@ static void worker_down(struct sheaf__peer *peer, const sheaf_error *cause, void
     const bool lost = w && w->state == SHEAF__PS_WORKING;
     if (w) {
         w->connected = false;
-        w->left = sheaf__peer_left(peer);
+        w->left = sheaf__peer_end(peer) == SHEAF__PEER_LEFT;
     }
     if (lost) {
         w->state = SHEAF__PS_GONE;
@@ -98,7 +98,7 @@ static void worker_down(struct sheaf__peer *peer, const sheaf_error *cause, void
         sheaf__error_keep_first(&server->failure, cause);
     sheaf__mutex_unlock(&server->lock);
     if (lost && !over)
-        sheaf__log(sheaf__peer_left(peer) ? SHEAF_LOG_INFO : SHEAF_LOG_WARN,
+        sheaf__log(sheaf__peer_end(peer) == SHEAF__PEER_LEFT ? SHEAF_LOG_INFO : SHEAF_LOG_WARN,
                    "%s before its work was done", cause->message);
     sheaf__ps_changed(server);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "world.h"
 
+#include "coll/core.h"
+
 /* Sums in two halves: nobody waits for who has said its part, and what is dropped holds nobody up. */
 
 struct ahead {
@@ -215,6 +217,8 @@ static sheaf_status play_lost(struct player *p)
         if (status >= 0)
             status = hear(p, &a, 2);
         CHECK(p, status == SHEAF_ERR_TEAM_LOST);
+        /* Whether it was saying or hearing that failed: this member's goodbye will say why it goes. */
+        CHECK(p, p->team->blame.status == SHEAF_ERR_TEAM_LOST);
         status = SHEAF_OK;
     }
     close_channels(&a);

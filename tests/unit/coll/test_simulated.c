@@ -13,13 +13,15 @@
 /* Teams in a simulation: a seeded scheduler decides who goes on at every blocking point, time is virtual. Thousands of
  * orders in which connecting, calling, failing and dying can happen, each repeatable. */
 
-enum { MEMBERS = 3, CALLS = 6 };
+enum { MEMBERS = 3, CALLS = 6, LAST = 2 };
 
 struct job {
-    bool dies;         /* member 1, after some calls */
-    bool skips;        /* member 1, a call in one of its rounds */
-    bool only_joins;   /* and leaves at once, every member */
-    _Atomic int wrong; /* results that are not right */
+    bool dies;            /* member 1, after some calls */
+    bool skips;           /* member 1, a call in one of its rounds */
+    bool leaves;          /* member 1, in order, after as many */
+    bool only_joins;      /* and leaves at once, every member */
+    _Atomic int wrong;    /* results that are not right */
+    _Atomic int short_of; /* members that did not get all that member 1 had done its part of */
     _Atomic int
         ended[3]; /* members that ended well, with TEAM_LOST naming worker:1, with TEAM_MISMATCH */
     char other[300]; /* another end */
@@ -78,9 +80,11 @@ static sheaf_status calls(struct task *t, struct sheaf__channel *channel,
         SHEAF__TRY(sheaf__channel_begin_round(channel, err));
         if (!t->job->skips || t->index != 1 || i != 3)
             SHEAF__TRY(call(t, channel, i, err));
+        if (i == LAST)
+            atomic_fetch_sub(&t->job->short_of, 1);
         SHEAF__TRY(sheaf__channel_end_round(channel, err));
-        if (t->job->dies && t->index == 1 && i == 2)
-            return SHEAF_END;
+        if (t->index == 1 && i == LAST && (t->job->dies || t->job->leaves))
+            return t->job->dies ? SHEAF_END : SHEAF_OK;
     }
     return hear(t, ahead, CALLS, err);
 }
@@ -205,6 +209,21 @@ static void test_death_in_many_orders(void **state)
     }
 }
 
+/* What it did its part of before it left is done, by whichever way the others hear of its end: from itself or from one that
+ * gives up because of it. */
+static void test_leaving_in_many_orders(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 400; seed++) {
+        struct sheaf__sim_result result;
+        const struct job leaves = {.leaves = true, .short_of = MEMBERS};
+        struct job job = simulate(seed, leaves, &result);
+        assert_int_equal(job.ended[0], 1);
+        assert_int_equal(job.ended[1], MEMBERS - 1);
+        assert_int_equal(job.short_of, 0);
+    }
+}
+
 /* A call that one leaves out is an error of all at once, whoever is where. */
 static void test_left_out_in_many_orders(void **state)
 {
@@ -248,6 +267,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         rig_test(test_many_orders),
         rig_test(test_death_in_many_orders),
+        rig_test(test_leaving_in_many_orders),
         rig_test(test_left_out_in_many_orders),
         rig_test(test_joining_in_many_orders),
         rig_test(test_repeats),

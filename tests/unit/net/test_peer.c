@@ -17,7 +17,7 @@ struct log {
     _Atomic int up, down;
     struct sheaf__mutex lock;
     char cause[300];
-    bool left;
+    enum sheaf__peer_end end;
 };
 
 static void on_up(struct sheaf__peer *peer, void *user)
@@ -31,7 +31,7 @@ static void on_down(struct sheaf__peer *peer, const sheaf_error *cause, void *us
     struct log *log = user;
     sheaf__mutex_lock(&log->lock);
     snprintf(log->cause, sizeof(log->cause), "%s", cause->message);
-    log->left = sheaf__peer_left(peer);
+    log->end = sheaf__peer_end(peer);
     sheaf__mutex_unlock(&log->lock);
     atomic_fetch_add(&log->down, 1);
     sheaf__net_wake(sheaf__peer_net(peer));
@@ -368,7 +368,7 @@ static void test_goodbye(void **state)
         rig_ok(sheaf__net_wait(n.net[0], went_down, &log, &wait, &err), &err);
         assert_int_equal(log.up, 1);
         assert_int_equal(log.down, 1);
-        assert_true(log.left);
+        assert_int_equal(log.end, SHEAF__PEER_LEFT);
         rig_fails(ping(peer, &err), &err, SHEAF_ERR_UNAVAILABLE, "it has left the job");
         assert_string_equal(err.peer.job, "worker");
         assert_int_equal(err.peer.index, 1);
@@ -409,7 +409,7 @@ static void test_gives_up(void **state)
         rig_ok(sheaf__net_wait(n.net[0], went_down, &log, &wait, &err), &err);
         assert_string_equal(log.cause, cause.message);
         assert_non_null(strstr(log.cause, "/job:worker/task:2 at 127.0.0.1:"));
-        assert_false(log.left);
+        assert_int_equal(log.end, SHEAF__PEER_GAVE_UP);
         rig_fails(ping(one, &err), &err, SHEAF_ERR_UNAVAILABLE, cause.message);
         assert_int_equal(err.peer.index, 2);
         rig_ok(ping(two, &err), &err);

@@ -117,7 +117,7 @@ static sheaf_status work(struct rig_task *task, struct sheaf__ps_client *client)
     /* its own connection to ps:1 is as good as ever: ps:0 has left because of the other worker */
     RIG_CHECK(task, sheaf__peer_status(client->servers[0].peer, &err) < 0);
     RIG_CHECK(task, names_the_server(&err, ""));
-    RIG_CHECK(task, !sheaf__peer_left(client->servers[0].peer));
+    RIG_CHECK(task, sheaf__peer_end(client->servers[0].peer) != SHEAF__PEER_LEFT);
     RIG_CHECK(task, sheaf__peer_status(client->servers[1].peer, NULL) == SHEAF_OK);
     sheaf__ps_prepare(client, 0);
     err.status = SHEAF_OK;
