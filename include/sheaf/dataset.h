@@ -268,6 +268,7 @@ typedef struct sheaf_dataset_options {
     sheaf_autoshard autoshard;
     sheaf_rebatch rebatch;
     bool unordered; /**< `deterministic` false */
+    bool measured;  /**< what stages do is measured, for sheaf_iterator_explain() */
     /** Corrupt records of files that are skipped, with a warning, where the first one would be an error: so many of each file,
      *  and so many of all files in one pass over the data; of several workers, that each of them meets. 0: not limited in
      *  this way, but if both are 0, none is skipped. SHEAF_INFINITE: any number. What is behind a length that is wrong
@@ -317,6 +318,13 @@ SHEAF_CHECKED sheaf_status sheaf_iterator_restore(sheaf_iterator *it, sheaf_byte
  *  as the frame. */
 SHEAF_CHECKED sheaf_status sheaf_iterator_account(sheaf_iterator *it, sheaf_account *account,
                                                   sheaf_error *err);
+/** The pipeline as it runs, after all rewriting, and what its stages did in this pass: a line a stage, source first, what a
+ *  stage reads besides and what its function made indented. Columns: seconds in its own code on all threads; seconds in
+ *  which its consumer waited for them; its threads; how full its queue was when the consumer came, on average, of how much
+ *  it may hold now (prefetch and shuffle: elements; map: pieces of work; interleave: inputs that have some ready); elements
+ *  and bytes that it gave. Without figures unless they are measured (sheaf_dataset_options, SHEAF_EXPLAIN). From the thread
+ *  that uses the iterator; text of the frame. */
+SHEAF_API const char *sheaf_iterator_explain(sheaf_iterator *it);
 /** The position as a part of checkpoints; borrowed, lives as long as the iterator. */
 SHEAF_API sheaf_trackable *sheaf_iterator_trackable(sheaf_iterator *it);
 

@@ -31,7 +31,9 @@
     X(PORT_BASE, INT, "8888", "1..65535", "port of a machine's first task under Slurm or MPI")  \
     X(SEED, TEXT, "", NULL, "global seed of random operations; empty: none")                    \
     X(TRACE, PATH, "", NULL,                                                                    \
-      "file for a trace of spans (Chrome's JSON), a task adds its name; empty: none")
+      "file for a trace of spans (Chrome's JSON), a task adds its name; empty: none")           \
+    X(EXPLAIN, PATH, "", NULL,                                                                  \
+      "file that is told what input pipelines did, a task adds its name; empty: none")
 
 enum sheaf__config_id {
 #define SHEAF__CONFIG_ID(id, type, text, allowed, help) SHEAF__CONFIG_##id,

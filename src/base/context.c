@@ -10,6 +10,7 @@
 #include "base/trace.h"
 #include "base/wait.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 /* initial-exec: reading it allocates nothing, so sheaf_stop() may do it in a signal handler. */
@@ -166,6 +167,13 @@ sheaf_task sheaf__context_task(sheaf_context *context)
     sheaf_task task = context->task;
     sheaf__mutex_unlock(&context->lock);
     return task;
+}
+
+char *sheaf__context_task_path(sheaf_context *context, const char *path)
+{
+    const sheaf_task task = sheaf__context_task(context);
+    return task.job[0] ? sheaf__printf("%s.%s-%" PRId32, path, task.job, task.index)
+                       : sheaf__strdup(path);
 }
 
 struct sheaf__token *sheaf__context_token(sheaf_context *context)

@@ -21,6 +21,9 @@ sheaf_status sheaf__context_check(sheaf_error *err);
  */
 void sheaf__context_set_task(sheaf_context *context, const char *job, int32_t index);
 sheaf_task sheaf__context_task(sheaf_context *context);
+/* A file of this task's own: `path`, in a cluster with ".worker-0" behind it; new memory. NULL: no
+ * memory. */
+char *sheaf__context_task_path(sheaf_context *context, const char *path);
 
 /* Root of the context's cancel tokens (borrowed). */
 struct sheaf__token *sheaf__context_token(sheaf_context *context);

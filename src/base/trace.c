@@ -77,21 +77,12 @@ static void format(sheaf_context *context, struct sheaf__str *out)
     sheaf__str_add(out, "\n]}\n");
 }
 
-/* Tasks that share a configuration do not share a file. */
-static char *path_of(const sheaf_context *context, const sheaf_task *task)
-{
-    const char *path = context->config[SHEAF__CONFIG_TRACE].text;
-    return task->job[0] ? sheaf__printf("%s.%s-%" PRId32, path, task->job, task->index)
-                        : sheaf__strdup(path);
-}
-
 sheaf_status sheaf__trace_write(sheaf_context *context, sheaf_error *err)
 {
     struct sheaf__str out = {0};
     if (!atomic_load(&context->tracing))
         return SHEAF_OK;
-    const sheaf_task task = sheaf__context_task(context);
-    char *path = path_of(context, &task);
+    char *path = sheaf__context_task_path(context, context->config[SHEAF__CONFIG_TRACE].text);
     sheaf__mutex_lock(&context->trace_lock);
     format(context, &out);
     sheaf__mutex_unlock(&context->trace_lock);

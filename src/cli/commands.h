@@ -8,6 +8,7 @@
 int sheaf__run_main(int argc, char **argv);
 int sheaf__records_main(int argc, char **argv);
 int sheaf__ckpt_main(int argc, char **argv);
+int sheaf__data_main(int argc, char **argv);
 int sheaf__bench_main(int argc, char **argv);
 
 struct sheaf__command {

@@ -12,6 +12,7 @@
 static const struct sheaf__command COMMANDS[] = {
     {"run", sheaf__run_main, "start a program as a cluster on this machine"},
     {"records", sheaf__records_main, "look into TFRecord files"},
+    {"data", sheaf__data_main, "look into input pipelines"},
     {"ckpt", sheaf__ckpt_main, "look into checkpoints"},
     {"bench", sheaf__bench_main, "measure this machine"},
 };

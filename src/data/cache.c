@@ -187,7 +187,7 @@ static sheaf_status start(struct sheaf__iter *base, sheaf_error *err)
     if (it->kept)
         SHEAF__TRY(
             sheaf__marks_take(&it->kept->marks, base->dataset->inputs[0], base->flow->redraw, err));
-    SHEAF__TRY(sheaf__iter_make(base->dataset->inputs[0], base->flow, &base->inputs[0], err));
+    SHEAF__TRY(sheaf__iter_input(base, 0, base->flow, err));
     it->feed.from = base->inputs[0];
     return SHEAF_OK;
 }

@@ -32,9 +32,8 @@ static sheaf_status describe(sheaf_dataset *d, sheaf_error *err)
 /* Makes sure that the input at hand has an iterator. */
 static sheaf_status reach(struct concatenate_iter *it, sheaf_error *err)
 {
-    struct sheaf__iter *base = &it->base, **input = &base->inputs[it->at];
-    return *input ? SHEAF_OK
-                  : sheaf__iter_make(base->dataset->inputs[it->at], base->flow, input, err);
+    struct sheaf__iter *base = &it->base;
+    return base->inputs[it->at] ? SHEAF_OK : sheaf__iter_input(base, it->at, base->flow, err);
 }
 
 static void leave(struct concatenate_iter *it)

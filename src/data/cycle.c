@@ -5,11 +5,11 @@
 
 /* The order of interleave (R9.13), one source after the other. */
 
-sheaf_status sheaf__cycle_start(struct sheaf__cycle *c, const sheaf_dataset *stage,
+sheaf_status sheaf__cycle_start(struct sheaf__cycle *c, struct sheaf__iter *stage,
                                 const struct sheaf__flow *flow, sheaf_error *err)
 {
     c->stage = stage;
-    c->p = (const void *)stage->params;
+    c->p = sheaf__iter_params(stage);
     c->flow = flow;
     c->slots = sheaf__calloc(c->p->cycle, sizeof(struct sheaf__iter *));
     return c->slots ? SHEAF_OK : sheaf__no_memory(err, "an interleave");

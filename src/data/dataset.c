@@ -255,6 +255,20 @@ const sheaf_element_spec *sheaf_dataset_element_spec(const sheaf_dataset *d)
 
 /* ---- text ---- */
 
+static void add_line(const sheaf_dataset *d, struct sheaf__str *text)
+{
+    sheaf__str_add(text, d->stage->name);
+    if (d->stage->ops->explain && d->error.status >= 0)
+        d->stage->ops->explain(d, text);
+}
+
+char *sheaf__dataset_line(const sheaf_dataset *d)
+{
+    struct sheaf__str text = {0};
+    add_line(d, &text);
+    return sheaf__str_take(&text);
+}
+
 /* Without the stages of these traits. */
 static void explain(const sheaf_dataset *d, unsigned without, unsigned depth,
                     struct sheaf__str *text)
@@ -265,9 +279,7 @@ static void explain(const sheaf_dataset *d, unsigned without, unsigned depth,
         return;
     for (unsigned i = 0; i < depth; i++)
         sheaf__str_add(text, "  ");
-    sheaf__str_add(text, d->stage->name);
-    if (d->stage->ops->explain && d->error.status >= 0)
-        d->stage->ops->explain(d, text);
+    add_line(d, text);
     sheaf__str_add(text, "\n");
 }
 

@@ -68,17 +68,17 @@ sheaf_status sheaf__interleave_call(const struct sheaf__interleave *p, const she
     return status;
 }
 
-sheaf_status sheaf__interleave_open(const sheaf_dataset *stage, struct sheaf__block *block,
+sheaf_status sheaf__interleave_open(struct sheaf__iter *stage, struct sheaf__block *block,
                                     const struct sheaf__flow *flow, struct sheaf__iter **it,
                                     sheaf_error *err)
 {
     sheaf_dataset *d = NULL;
     sheaf_element *e = sheaf__block_element(block, 0, err);
     sheaf_status status =
-        e ? sheaf__interleave_call((const void *)stage->params, e, &d, err) : err->status;
+        e ? sheaf__interleave_call(sheaf__iter_params(stage), e, &d, err) : err->status;
     if (status >= 0) {
-        sheaf__trail_made(flow->trail, stage, d, flow->unordered);
-        status = sheaf__iter_make(d, flow, it, err);
+        sheaf__trail_made(flow->trail, stage->dataset, d, flow->unordered);
+        status = sheaf__iter_make(stage, d, flow, it, err);
     }
     sheaf_dataset_free(d);
     sheaf__unref(e);
@@ -93,8 +93,8 @@ static sheaf_status start(struct sheaf__iter *base, sheaf_error *err)
     const struct sheaf__interleave *p = sheaf__iter_params(base);
     if (p->threads > 0)
         return sheaf__interleave_crew_new(base, &it->crew, err);
-    SHEAF__TRY(sheaf__cycle_start(&it->cycle, base->dataset, base->flow, err));
-    SHEAF__TRY(sheaf__iter_make(base->dataset->inputs[0], base->flow, &base->inputs[0], err));
+    SHEAF__TRY(sheaf__cycle_start(&it->cycle, base, base->flow, err));
+    SHEAF__TRY(sheaf__iter_input(base, 0, base->flow, err));
     it->cycle.input = base->inputs[0];
     return SHEAF_OK;
 }

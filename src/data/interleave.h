@@ -16,7 +16,7 @@ struct sheaf__interleave {
 
 /* Calls the function of the stage for the first row of the block, in a frame of its own, and makes
  * an iterator of the dataset it gives. */
-sheaf_status sheaf__interleave_open(const sheaf_dataset *stage, struct sheaf__block *block,
+sheaf_status sheaf__interleave_open(struct sheaf__iter *stage, struct sheaf__block *block,
                                     const struct sheaf__flow *flow, struct sheaf__iter **it,
                                     sheaf_error *err);
 /* The dataset alone; counted. */
@@ -25,7 +25,7 @@ sheaf_status sheaf__interleave_call(const struct sheaf__interleave *p, const she
 
 /* The datasets that elements are taken of in turn, on the caller's thread. */
 struct sheaf__cycle {
-    const sheaf_dataset *stage;
+    struct sheaf__iter *stage;
     const struct sheaf__interleave *p; /* its parameters */
     const struct sheaf__flow *flow;    /* of the input and the slots */
     struct sheaf__iter *input;
@@ -37,7 +37,7 @@ struct sheaf__cycle {
     bool lost; /* an error in pass() left the slots where they never are */
 };
 /* Makes the slots of a zeroed cycle, all empty. */
-sheaf_status sheaf__cycle_start(struct sheaf__cycle *c, const sheaf_dataset *stage,
+sheaf_status sheaf__cycle_start(struct sheaf__cycle *c, struct sheaf__iter *stage,
                                 const struct sheaf__flow *flow, sheaf_error *err);
 sheaf_status sheaf__cycle_next(struct sheaf__cycle *c, size_t want, struct sheaf__rows *rows,
                                sheaf_error *err);

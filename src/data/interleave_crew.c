@@ -144,8 +144,11 @@ static void read_ahead(struct sheaf__interleave_crew *crew, struct source *s)
     bool failed_open = false;
     if (s->name) {
         struct sheaf__function_watch watch;
+        struct sheaf__stretch stretch;
         sheaf__function_watch(&watch, crew->it);
-        status = sheaf__interleave_open(crew->it->dataset, s->name, &crew->flow, &s->iter, &err);
+        sheaf__stretch_begin(&stretch, sheaf__note_work(crew->it->note));
+        status = sheaf__interleave_open(crew->it, s->name, &crew->flow, &s->iter, &err);
+        sheaf__stretch_end(&stretch);
         sheaf__function_watch_end(&watch);
         sheaf__block_unref(s->name);
         s->name = NULL;
@@ -297,6 +300,15 @@ static sheaf_status step(struct sheaf__interleave_crew *crew, size_t want, struc
     return crew->slots[crew->at] ? read_slot(crew, want, rows, err) : fill_slot(crew, err);
 }
 
+/* Notes how many sources have something ready. */
+static void look(const struct sheaf__interleave_crew *crew)
+{
+    uint64_t ready = 0;
+    for (size_t i = 0; crew->it->note && i < crew->p->cycle; i++)
+        ready += crew->slots[i] && crew->slots[i]->rows.count > 0;
+    sheaf__note_fill(crew->it->note, ready, crew->p->cycle, crew->thread_count);
+}
+
 /* The sources that were opened before the threads run. */
 static sheaf_status adopt_cycle(struct sheaf__interleave_crew *crew, sheaf_error *err)
 {
@@ -342,15 +354,19 @@ sheaf_status sheaf__interleave_crew_next(struct sheaf__interleave_crew *crew, si
     const struct sheaf__wait wait = {SHEAF__NO_DEADLINE, crew->flow.token, NULL};
     size_t before = rows->count;
     SHEAF__TRY(start_threads(crew, err));
+    struct sheaf__stretch stretch;
     sheaf_status status = SHEAF_OK;
     sheaf__mutex_lock(&crew->lock);
+    look(crew);
     while (rows->count - before < want) {
         status = step(crew, want - (rows->count - before), rows, err);
         if (status == SHEAF_PENDING && rows->count > before)
             break;
         if (status == SHEAF_PENDING) {
             sheaf__cond_broadcast(&crew->changed); /* slots were filled or emptied meanwhile */
+            sheaf__stretch_begin(&stretch, sheaf__note_wait(crew->it->note));
             status = sheaf__cond_wait(&crew->changed, &crew->lock, &wait, err);
+            sheaf__stretch_end(&stretch);
         }
         if (status != SHEAF_OK)
             break;
@@ -378,8 +394,8 @@ sheaf_status sheaf__interleave_crew_new(struct sheaf__iter *it, struct sheaf__in
     if (!crew->slots || !crew->threads)
         return sheaf__no_memory(err, "an interleave");
     SHEAF__TRY(sheaf__flow_start(&crew->flow, it->flow, err));
-    SHEAF__TRY(sheaf__cycle_start(&crew->cycle, it->dataset, &crew->flow, err));
-    SHEAF__TRY(sheaf__iter_make(it->dataset->inputs[0], &crew->flow, &it->inputs[0], err));
+    SHEAF__TRY(sheaf__cycle_start(&crew->cycle, it, &crew->flow, err));
+    SHEAF__TRY(sheaf__iter_input(it, 0, &crew->flow, err));
     crew->cycle.input = it->inputs[0];
     return SHEAF_OK;
 }

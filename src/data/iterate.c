@@ -20,10 +20,12 @@ static sheaf_status open_tree(sheaf_iterator *it, sheaf_context *context, sheaf_
     SHEAF__TRY(sheaf__trail_new(it->dataset, &above.trail, err));
     it->flow.trail = above.trail;
     it->flow.account = above.account = sheaf__account_new(&it->dataset->options);
+    if (sheaf__dataset_is_measured(it->dataset))
+        it->flow.profile = above.profile = sheaf__profile_new(it->dataset);
     if (!above.account)
         return sheaf__no_memory(err, "an iterator");
     SHEAF__TRY(sheaf__flow_start(&it->flow, &above, err));
-    return sheaf__iter_make(it->dataset, &it->flow, &it->root, err);
+    return sheaf__iter_make(NULL, it->dataset, &it->flow, &it->root, err);
 }
 
 void sheaf__iterator_open(sheaf_iterator *it)
@@ -48,11 +50,13 @@ void sheaf__iterator_end(sheaf_iterator *it)
 void sheaf__iterator_close(sheaf_iterator *it)
 {
     sheaf__iterator_end(it);
+    sheaf__profile_end(it->flow.profile);
     sheaf__trail_free(it->flow.trail);
     sheaf__account_free(it->flow.account);
     sheaf__flow_free(&it->flow);
     it->flow.trail = NULL;
     it->flow.account = NULL;
+    it->flow.profile = NULL;
 }
 
 sheaf_iterator *sheaf_dataset_iterate(sheaf_dataset *d)
@@ -68,9 +72,14 @@ sheaf_iterator *sheaf_dataset_iterate(sheaf_dataset *d)
 
 static sheaf_status next(sheaf_iterator *it, sheaf_element **out, sheaf_error *err)
 {
+    struct sheaf__profile *profile = it->flow.profile;
     if (it->behind)
         SHEAF__TRY(sheaf__iterator_catch_up(it, err));
+    if (profile)
+        sheaf__profile_ask(profile);
     sheaf_status status = sheaf__iter_pull(it->root, 1, &it->rows, err);
+    if (profile)
+        sheaf__profile_answer(profile, status);
     if (status == SHEAF_OK) {
         sheaf_element *e = sheaf__block_element(sheaf__rows_front(&it->rows), 0, err);
         sheaf__rows_clear(&it->rows);

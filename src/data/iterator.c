@@ -31,28 +31,30 @@ void sheaf__flow_free(struct sheaf__flow *flow)
 
 /* ---- the tree ---- */
 
-static void fill_inputs(struct sheaf__iter *it)
+static void start(struct sheaf__iter *it)
 {
-    for (size_t i = 0; i < it->input_count && !it->broken; i++) {
-        it->inputs[i] = sheaf__iter_new(it->dataset->inputs[i], it->flow);
-        if (!it->inputs[i]) {
-            it->broken = true;
-            sheaf__no_memory(&it->later, "an iterator");
-        }
-    }
+    const struct sheaf__stage_ops *ops = it->dataset->stage->ops;
+    sheaf_status status = SHEAF_OK;
+    for (size_t i = 0; i < it->input_count && !ops->lazy && status >= 0; i++)
+        status = sheaf__iter_input(it, i, it->flow, &it->later);
+    if (status >= 0 && ops->start)
+        status = ops->start(it, &it->later);
+    it->broken = status < 0;
 }
 
-struct sheaf__iter *sheaf__iter_new(sheaf_dataset *d, const struct sheaf__flow *flow)
+static struct sheaf__iter *iter_new(sheaf_dataset *d, const struct sheaf__flow *flow,
+                                    struct sheaf__note *note)
 {
-    const struct sheaf__stage_ops *ops = d->stage->ops;
-    struct sheaf__iter *it = sheaf__calloc(1, ops->iter_size);
+    struct sheaf__iter *it = sheaf__calloc(1, d->stage->ops->iter_size);
     struct sheaf__iter **inputs = it ? sheaf__calloc(d->input_count, sizeof(*inputs)) : NULL;
+    struct sheaf__stretch stretch;
     if (!inputs) {
         sheaf__free(it);
         return NULL;
     }
     it->dataset = sheaf_dataset_ref(d);
     it->flow = flow;
+    it->note = note;
     it->inputs = inputs;
     it->input_count = d->input_count;
     if (d->error.status < 0) {
@@ -60,18 +62,29 @@ struct sheaf__iter *sheaf__iter_new(sheaf_dataset *d, const struct sheaf__flow *
         it->later = d->error;
         return it;
     }
-    if (!ops->lazy)
-        fill_inputs(it);
-    if (!it->broken && ops->start && ops->start(it, &it->later) < 0)
-        it->broken = true;
+    sheaf__stretch_begin(&stretch, sheaf__note_work(note));
+    start(it);
+    sheaf__stretch_end(&stretch);
     return it;
 }
 
-sheaf_status sheaf__iter_make(sheaf_dataset *d, const struct sheaf__flow *flow,
-                              struct sheaf__iter **it, sheaf_error *err)
+sheaf_status sheaf__iter_make(struct sheaf__iter *above, sheaf_dataset *d,
+                              const struct sheaf__flow *flow, struct sheaf__iter **it,
+                              sheaf_error *err)
 {
-    *it = sheaf__iter_new(d, flow);
+    struct sheaf__note *note =
+        above ? sheaf__profile_below(flow->profile, above->note, d, above->input_count)
+              : sheaf__profile_root(flow->profile);
+    *it = iter_new(d, flow, note);
     return *it ? SHEAF_OK : sheaf__no_memory(err, "an iterator");
+}
+
+sheaf_status sheaf__iter_input(struct sheaf__iter *it, size_t i, const struct sheaf__flow *flow,
+                               sheaf_error *err)
+{
+    sheaf_dataset *d = it->dataset->inputs[i];
+    it->inputs[i] = iter_new(d, flow, sheaf__profile_below(flow->profile, it->note, d, i));
+    return it->inputs[i] ? SHEAF_OK : sheaf__no_memory(err, "an iterator");
 }
 
 void sheaf__iter_free(struct sheaf__iter *it)
@@ -117,10 +130,15 @@ sheaf_status sheaf__iter_pull(struct sheaf__iter *it, size_t want, struct sheaf_
     err->status = SHEAF_OK;
     err->reserved = 0;
     struct sheaf__function_watch watch;
+    struct sheaf__stretch stretch;
     sheaf__function_watch(&watch, it);
+    sheaf__stretch_begin(&stretch, sheaf__note_work(it->note));
     sheaf_status status = it->dataset->stage->ops->next(it, want, rows, err);
+    sheaf__stretch_end(&stretch);
     sheaf__function_watch_end(&watch);
     sheaf__rows_trim(rows);
+    if (it->note)
+        sheaf__note_give(it->note, rows, rows->count - before);
     if (status < 0)
         name_error(it, err);
     if (status == SHEAF_OK || rows->count == before)

@@ -108,7 +108,7 @@ static sheaf_status start(struct sheaf__iter *base, sheaf_error *err)
     const struct sheaf__map *p = sheaf__iter_params(base);
     if (p->threads > 0)
         return sheaf__map_crew_new(base, &it->crew, err);
-    SHEAF__TRY(sheaf__iter_make(base->dataset->inputs[0], base->flow, &base->inputs[0], err));
+    SHEAF__TRY(sheaf__iter_input(base, 0, base->flow, err));
     it->feed.from = base->inputs[0];
     return SHEAF_OK;
 }

@@ -178,8 +178,11 @@ static void crew_main(void *user)
     while ((t = take(crew)) != NULL) {
         size_t rows = t->input.count;
         int64_t before = sheaf__clock_now();
+        struct sheaf__stretch stretch;
         sheaf__function_watch(&watch, crew->it);
+        sheaf__stretch_begin(&stretch, sheaf__note_work(crew->it->note));
         work(crew->map, &call, t);
+        sheaf__stretch_end(&stretch);
         sheaf__function_watch_end(&watch);
         int64_t ns = sheaf__clock_now() - before;
         sheaf__mutex_lock(&crew->lock);
@@ -215,15 +218,29 @@ static struct ticket *find_done(const struct sheaf__map_crew *crew)
     return NULL;
 }
 
+/* Notes how many tickets are done. */
+static void look(const struct sheaf__map_crew *crew)
+{
+    uint64_t done = 0;
+    struct sheaf__list_node *node = sheaf__list_first(&crew->tickets);
+    for (; crew->it->note && node; node = sheaf__list_next(&crew->tickets, node))
+        done += SHEAF__CONTAINER(node, struct ticket, node)->done;
+    sheaf__note_fill(crew->it->note, done, 2 * (uint64_t)crew->map->threads, crew->thread_count);
+}
+
 /* Takes a ticket that is done out of the list. */
 static sheaf_status next_ticket(struct sheaf__map_crew *crew, sheaf_error *err)
 {
     const struct sheaf__wait wait = {SHEAF__NO_DEADLINE, crew->flow.token, NULL};
+    struct sheaf__stretch stretch;
     sheaf_status status = SHEAF_OK;
     struct ticket *t = NULL;
     sheaf__mutex_lock(&crew->lock);
+    look(crew);
+    sheaf__stretch_begin(&stretch, sheaf__note_wait(crew->it->note));
     while (status >= 0 && !(t = find_done(crew)) && !(crew->ended && crew->ticket_count == 0))
         status = sheaf__cond_wait(&crew->changed, &crew->lock, &wait, err);
+    sheaf__stretch_end(&stretch);
     if (t) {
         status = SHEAF_OK;
         sheaf__list_remove(&t->node);
@@ -278,7 +295,7 @@ sheaf_status sheaf__map_crew_new(struct sheaf__iter *it, struct sheaf__map_crew 
     if (!crew->threads)
         return sheaf__no_memory(err, "a map");
     SHEAF__TRY(sheaf__flow_start(&crew->flow, it->flow, err));
-    return sheaf__iter_make(it->dataset->inputs[0], &crew->flow, &it->inputs[0], err);
+    return sheaf__iter_input(it, 0, &crew->flow, err);
 }
 
 bool sheaf__map_crew_works(const struct sheaf__map_crew *crew)

@@ -34,6 +34,7 @@ void sheaf__options_merge(sheaf_dataset_options *into, const sheaf_dataset_optio
     into->autoshard = (sheaf_autoshard)autoshard;
     into->rebatch = (sheaf_rebatch)rebatch;
     into->unordered = into->unordered || later->unordered;
+    into->measured = into->measured || later->measured;
     merge_number(&into->skip_corrupt_per_file, later->skip_corrupt_per_file);
     merge_number(&into->skip_corrupt, later->skip_corrupt);
 }

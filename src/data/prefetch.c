@@ -55,7 +55,7 @@ static sheaf_status start(struct sheaf__iter *base, sheaf_error *err)
     SHEAF__TRY(sheaf__flow_start(&it->flow, base->flow, err));
     it->errors_end = &it->errors;
     it->limit = p->count < 0 ? AUTOTUNE_FIRST : (size_t)p->count;
-    return sheaf__iter_make(base->dataset->inputs[0], &it->flow, &base->inputs[0], err);
+    return sheaf__iter_input(base, 0, &it->flow, err);
 }
 
 /* ---- the thread ---- */
@@ -155,12 +155,16 @@ static sheaf_status next(struct sheaf__iter *base, size_t want, struct sheaf__ro
     if (!it->thread)
         SHEAF__TRY(
             sheaf__thread_start("sheaf-prefetch", prefetch_main, it, NULL, &it->thread, err));
+    struct sheaf__stretch stretch;
     sheaf_status status = SHEAF_OK;
     sheaf__mutex_lock(&it->lock);
+    sheaf__note_fill(base->note, it->made - it->taken, it->limit, 1);
     if (it->made == it->taken && !it->ended)
         tune(it);
+    sheaf__stretch_begin(&stretch, sheaf__note_wait(base->note));
     while (status >= 0 && it->made == it->taken && !it->ended)
         status = sheaf__cond_wait(&it->changed, &it->lock, &wait, err);
+    sheaf__stretch_end(&stretch);
     if (it->made > it->taken)
         status = take(it, want, rows, err);
     else if (status >= 0)

@@ -35,7 +35,7 @@ static sheaf_status start(struct sheaf__iter *base, sheaf_error *err)
     const struct repeat *p = sheaf__iter_params(base);
     if (p->count == 0)
         return SHEAF_OK;
-    return sheaf__iter_make(base->dataset->inputs[0], base->flow, &base->inputs[0], err);
+    return sheaf__iter_input(base, 0, base->flow, err);
 }
 
 /* Begins the next round, or says that there is none. */
@@ -49,7 +49,7 @@ static sheaf_status again(struct repeat_iter *it, sheaf_error *err)
     it->base.inputs[0] = NULL;
     if (!more)
         return SHEAF_END;
-    return sheaf__iter_make(it->base.dataset->inputs[0], it->base.flow, &it->base.inputs[0], err);
+    return sheaf__iter_input(&it->base, 0, it->base.flow, err);
 }
 
 static sheaf_status next(struct sheaf__iter *base, size_t want, struct sheaf__rows *rows,

@@ -57,9 +57,10 @@ sheaf_element *sheaf__spec_dummy(const sheaf_element_spec *spec, const sheaf_ele
  * happens: no function, no file and nothing else that may fail takes part. */
 bool sheaf__dataset_is_certain(const sheaf_dataset *d);
 
-/* The pipeline as text, a stage a line, source first, for --explain and tests; sheaf__free(). NULL:
- * no memory. */
+/* The pipeline as text, a stage a line, source first; sheaf__free(). NULL: no memory. */
 char *sheaf__dataset_explain(const sheaf_dataset *d);
+/* The line of its last stage, without its end. */
+char *sheaf__dataset_line(const sheaf_dataset *d);
 /* The same of the stages that make a difference to the elements and their order. */
 char *sheaf__dataset_order(const sheaf_dataset *d);
 

@@ -69,7 +69,7 @@ static void state_start(sheaf_dataset *d)
 static sheaf_status start_input(struct shuffle_iter *it, sheaf_error *err)
 {
     struct sheaf__iter *base = &it->base;
-    SHEAF__TRY(sheaf__iter_make(base->dataset->inputs[0], &it->flow, &base->inputs[0], err));
+    SHEAF__TRY(sheaf__iter_input(base, 0, &it->flow, err));
     it->feed = (struct sheaf__feed){.from = base->inputs[0]};
     return SHEAF_OK;
 }
@@ -188,6 +188,7 @@ static sheaf_status next(struct sheaf__iter *base, size_t want, struct sheaf__ro
     struct shuffle_iter *it = (struct shuffle_iter *)base;
     if (it->numbers)
         SHEAF__TRY(catch_up(it, err));
+    sheaf__note_fill(base->note, it->count, most_rows(it), 0);
     while (want > 0) {
         struct slot drawn[DRAWN];
         size_t count = 0;

@@ -14,6 +14,7 @@
 #include "base/str.h"
 #include "base/wait.h"
 #include "data/account.h"
+#include "data/profile.h"
 #include "data/rows.h"
 #include "data/stages.h"
 #include "data/trail.h"
@@ -145,6 +146,7 @@ struct sheaf__flow {
     struct sheaf__token *token;     /* cancelled when the tree is freed: ends every wait inside */
     struct sheaf__trail *trail;     /* of the whole iterator */
     struct sheaf__account *account; /* of the whole iterator */
+    struct sheaf__profile *profile; /* of the whole iterator; NULL: nothing is measured */
     struct sheaf__marks *redraw;    /* seeds that are taken again (data/draws.h) */
     bool unordered;                 /* an option of the whole pipeline */
     bool divided; /* among workers, which make the same elements (data/function.h) */
@@ -160,7 +162,8 @@ struct sheaf__iter {
     const struct sheaf__flow *flow;
     struct sheaf__iter **inputs; /* NULL entries: a lazy stage makes them itself */
     size_t input_count;
-    sheaf_error later; /* an error or the end that came after rows */
+    struct sheaf__note *note; /* of the profile; NULL: not measured */
+    sheaf_error later;        /* an error or the end that came after rows */
     bool later_end;
     bool broken; /* start failed: `later` for ever */
 };
@@ -171,12 +174,14 @@ static inline const void *sheaf__iter_params(const struct sheaf__iter *it)
     return it->dataset->params;
 }
 
-/* Makes the iterators of a tree (d borrowed); what goes wrong comes out of every pull. NULL: no
- * memory. */
-struct sheaf__iter *sheaf__iter_new(sheaf_dataset *d, const struct sheaf__flow *flow);
-/* The same with the error spelled out. */
-sheaf_status sheaf__iter_make(sheaf_dataset *d, const struct sheaf__flow *flow,
-                              struct sheaf__iter **it, sheaf_error *err);
+/* Makes the iterators of a tree (d borrowed), which a function of the stage `above` made (NULL: the
+ * whole pipeline). What goes wrong comes out of every pull; an error is that there is no memory. */
+sheaf_status sheaf__iter_make(struct sheaf__iter *above, sheaf_dataset *d,
+                              const struct sheaf__flow *flow, struct sheaf__iter **it,
+                              sheaf_error *err);
+/* Makes those of input `i` of a lazy stage. */
+sheaf_status sheaf__iter_input(struct sheaf__iter *it, size_t i, const struct sheaf__flow *flow,
+                               sheaf_error *err);
 void sheaf__iter_free(struct sheaf__iter *it);
 /* The way to call a stage: 1 to `want` rows appended to `rows`, or SHEAF_END, or an error (err is
  * not NULL) that names the stage. */

@@ -37,7 +37,7 @@ static sheaf_status start(struct sheaf__iter *base, sheaf_error *err)
         struct sheaf__flow *flow = &it->flows[i];
         *flow = *base->flow;
         SHEAF__TRY(sheaf__account_beside(base->flow->account, same, &flow->account, err));
-        SHEAF__TRY(sheaf__iter_make(base->dataset->inputs[i], flow, &base->inputs[i], err));
+        SHEAF__TRY(sheaf__iter_input(base, i, flow, err));
     }
     it->open = base->input_count;
     return SHEAF_OK;

@@ -2,9 +2,10 @@
 # The man pages tell of every option and every variable, and of none that is not there. DOCS is the folder docs/man.
 options() { grep -oE '^ +(-[a-z], )?--[a-z-]+' | grep -oE -- '--[a-z-]+' | grep -vxE -- '--help|--version' | sort -u; }
 page() { grep -oE '^\*(-[a-z]\*, \*)?--[a-z-]+\*' "$DOCS/$1" | grep -oE -- '--[a-z-]+' | grep -vxE -- '--help|--version' | sort -u; }
-for c in run records ckpt bench; do
+for c in run records data ckpt bench; do
     case $c in
     records) words="head count verify" ;;
+    data) words="explain" ;;
     ckpt) words="list show verify" ;;
     *) words="" ;;
     esac
