@@ -90,9 +90,11 @@ SHEAF_API sheaf_tensor *sheaf_ones(sheaf_dtype dtype, sheaf_shape shape);
 SHEAF_API sheaf_tensor *sheaf_fill(sheaf_dtype dtype, sheaf_shape shape, double value);
 /** limit integers start, start + step, … below `limit` (int64). */
 SHEAF_API sheaf_tensor *sheaf_range(int64_t start, int64_t limit, int64_t step);
-/** Uniform in [low, high), from Philox with `seed` (0: the next seed of the context). */
+/** Uniform in [low, high), from Philox with `seed` (0: the next seed of the context). Fails if low is above high, or one of
+ *  them, or their difference, is not finite in the dtype; low equal to high gives low. */
 SHEAF_API sheaf_tensor *sheaf_random_uniform(sheaf_dtype dtype, sheaf_shape shape, double low,
                                              double high, uint64_t seed);
+/** The same of a normal distribution. Fails if mean or deviation is not finite, or the deviation negative. */
 SHEAF_API sheaf_tensor *sheaf_random_normal(sheaf_dtype dtype, sheaf_shape shape, double mean,
                                             double deviation, uint64_t seed);
 

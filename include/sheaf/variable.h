@@ -58,6 +58,7 @@ typedef struct sheaf_initializer {
 } sheaf_initializer;
 SHEAF_API sheaf_initializer sheaf_init_zeros(void);
 SHEAF_API sheaf_initializer sheaf_init_constant(double value);
+/** As sheaf_random_uniform() and sheaf_random_normal() (ops.h); what these refuse is latched in the variable. */
 SHEAF_API sheaf_initializer sheaf_init_uniform(double low, double high, uint64_t seed);
 SHEAF_API sheaf_initializer sheaf_init_normal(double mean, double deviation, uint64_t seed);
 /** Uniform within sqrt(6 / (fan in + fan out)), Keras's default for dense layers. */

@@ -53,22 +53,34 @@ sheaf_status sheaf__compute_range(struct sheaf__op_call *call, sheaf_error *err)
     return SHEAF_OK;
 }
 
+/* Its seed is 0 if none was given. */
+static sheaf_initializer random_of_call(const struct sheaf__op_call *call)
+{
+    const double *number = call->attrs->number;
+    const bool normal = sheaf__op_id_of(call->op) == SHEAF__OP_RANDOM_NORMAL;
+    return (normal ? sheaf_init_normal : sheaf_init_uniform)(number[0], number[1],
+                                                             call->attrs->seed);
+}
+
 sheaf_status sheaf__infer_random(struct sheaf__op_call *call, sheaf_error *err)
 {
     sheaf_dtype dtype = call->attrs->dtype;
     if (!sheaf__dtype_is_float(dtype))
         return sheaf__op_call_error(call, err, "dtype %s, wanted a float", sheaf_dtype_name(dtype));
+    const sheaf_initializer random = random_of_call(call);
+    if (sheaf__initializer_check(&random, dtype, err) < 0) {
+        sheaf__error_prefix(err, "%s", call->op->name);
+        return SHEAF_ERR_INVALID_ARGUMENT;
+    }
     return sheaf__infer_fill(call, err);
 }
 
 sheaf_status sheaf__compute_random(struct sheaf__op_call *call, sheaf_error *err)
 {
     (void)err;
-    const double *number = call->attrs->number;
-    bool normal = sheaf__op_id_of(call->op) == SHEAF__OP_RANDOM_NORMAL;
-    uint64_t seed = call->attrs->seed;
-    sheaf_initializer random = (normal ? sheaf_init_normal : sheaf_init_uniform)(
-        number[0], number[1], seed ? seed : sheaf__initializer_seed());
+    sheaf_initializer random = random_of_call(call);
+    if (!random.seed)
+        random.seed = sheaf__initializer_seed();
     const sheaf_initial_part all = {call->dtype, call->shape, 0,
                                     (uint64_t)sheaf_shape_elements(call->shape)};
     sheaf__initializer_run(&random, call->device, sheaf__tensor_out(call->out), &all);

@@ -133,6 +133,10 @@ static sheaf_status check(const sheaf_variable_request *r, sheaf_error *err)
     if (!r->initial && !r->initializer.fill)
         return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "variable '%s': no initial value",
                             r->name);
+    if (!r->initial && sheaf__initializer_check(&r->initializer, r->dtype, err) < 0) {
+        sheaf__error_prefix(err, "variable '%s'", r->name);
+        return SHEAF_ERR_INVALID_ARGUMENT;
+    }
     int64_t elements;
     size_t bytes;
     SHEAF__TRY(sheaf__shape_bytes(r->dtype, r->shape, &elements, &bytes, err));

@@ -2,6 +2,7 @@
 /* Initial values. Element i of a variable depends on the seed and i alone, so that a part of it can be made anywhere. */
 #include "ops/initializer.h"
 
+#include "base/error.h"
 #include "base/random.h"
 #include "tensor/kernel.h"
 
@@ -164,6 +165,37 @@ sheaf_initializer sheaf_init_normal(double mean, double deviation, uint64_t seed
 sheaf_initializer sheaf_init_glorot_uniform(uint64_t seed)
 {
     return (sheaf_initializer){.fill = fill_glorot, .seed = seed};
+}
+
+/* ---- what makes no numbers ---- */
+
+static bool is_finite_in(sheaf_dtype dtype, double value)
+{
+    uint64_t element = 0;
+    sheaf__kernel_fill(&element, dtype, value, 1);
+    return isfinite(value) && isfinite(sheaf__kernel_number(&element, dtype, 0));
+}
+
+sheaf_status sheaf__initializer_check(const sheaf_initializer *initializer, sheaf_dtype dtype,
+                                      sheaf_error *err)
+{
+    const double a = initializer->args[0], b = initializer->args[1];
+    const bool uniform = initializer->fill == fill_uniform;
+    if (!uniform && initializer->fill != fill_normal)
+        return SHEAF_OK;
+    const sheaf_dtype real = sheaf__dtype_is_float(dtype) ? dtype : SHEAF_FLOAT32;
+    const sheaf_dtype drawn = dtype == SHEAF_FLOAT64 ? dtype : SHEAF_FLOAT32;
+    const bool finite = is_finite_in(real, a) && is_finite_in(real, b);
+    if (uniform && !(finite && a <= b && is_finite_in(drawn, b - a)))
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                            "uniform in [%g, %g), expected low <= high, a finite range of %s", a, b,
+                            sheaf_dtype_name(dtype));
+    if (!uniform && !(finite && b >= 0))
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                            "normal with mean %g and deviation %g, expected finite numbers of %s, "
+                            "the deviation 0 or more",
+                            a, b, sheaf_dtype_name(dtype));
+    return SHEAF_OK;
 }
 
 /* ---- running ---- */

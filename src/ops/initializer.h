@@ -12,6 +12,10 @@
 /** The next seed of the context, never 0 (R9.8). */
 uint64_t sheaf__initializer_seed(void);
 
+/** Refuses a range or a deviation that makes no numbers of the dtype; what functions of the program
+ * make of their arguments is not known. */
+sheaf_status sheaf__initializer_check(const sheaf_initializer *initializer, sheaf_dtype dtype,
+                                      sheaf_error *err);
 /** Writes the part to `data` on the device's threads; the initializer has a seed. */
 void sheaf__initializer_run(const sheaf_initializer *initializer, struct sheaf__device *device,
                             void *data, const sheaf_initial_part *part);

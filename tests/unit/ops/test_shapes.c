@@ -102,6 +102,29 @@ static void looks_up_rows(void **state)
     expect_failed(sheaf_gather(table, sheaf_float(1)), "ids float32");
 }
 
+/* TensorFlow refuses such a range for integers alone, and makes NaN of floats. */
+static void refuses_to_draw(void **state)
+{
+    (void)state;
+    const sheaf_shape two = SHEAF_SHAPE(2);
+    expect_failed(
+        sheaf_random_uniform(SHEAF_FLOAT32, two, 1, 0, 1),
+        "random_uniform: uniform in [1, 0), expected low <= high, a finite range of float32");
+    expect_failed(sheaf_random_uniform(SHEAF_FLOAT64, two, 0, NAN, 1), "[0, nan)");
+    expect_failed(sheaf_random_uniform(SHEAF_FLOAT64, two, -INFINITY, 0, 1), "[-inf, 0)");
+    expect_failed(sheaf_random_uniform(SHEAF_FLOAT32, two, -3e38, 3e38, 1), "[-3e+38, 3e+38)");
+    expect_failed(sheaf_random_uniform(SHEAF_FLOAT16, two, 0, 1e5, 1), "range of float16");
+    expect_failed(sheaf_random_normal(SHEAF_FLOAT32, two, 0, -1, 1),
+                  "random_normal: normal with mean 0 and deviation -1, expected finite numbers of "
+                  "float32, the deviation 0 or more");
+    expect_failed(sheaf_random_normal(SHEAF_FLOAT32, two, NAN, 1, 1), "mean nan");
+    expect_failed(sheaf_random_normal(SHEAF_FLOAT32, two, 0, 1e40, 1), "deviation 1e+40");
+    EXPECT(sheaf_random_uniform(SHEAF_FLOAT32, two, 3, 3, 1), SHEAF_FLOAT32, two, 3, 3);
+    EXPECT(sheaf_random_normal(SHEAF_FLOAT64, two, 3, 0, 1), SHEAF_FLOAT64, two, 3, 3);
+    expect_numbers(sheaf_scale(sheaf_random_uniform(SHEAF_FLOAT64, two, -3e38, 3e38, 1), 0, 0),
+                   SHEAF_FLOAT64, two, (const double[]){0, 0}, 0);
+}
+
 static void makes_constants(void **state)
 {
     (void)state;
@@ -181,7 +204,7 @@ int main(void)
         rig_test(sums_long_rows),     rig_test(finds_the_first_largest),
         rig_test(moves_elements),     rig_test(looks_up_rows),
         rig_test(makes_constants),    rig_test(draws_numbers),
-        rig_test(computes_losses),
+        rig_test(refuses_to_draw),    rig_test(computes_losses),
     };
     return rig_run(tests);
 }

@@ -412,6 +412,28 @@ static void draws_within_glorots_limit(void **state)
 }
 
 /* Seed 0 takes the next of the context: the same after the same global seed, others in between. */
+static void refuses_what_makes_no_numbers(void **state)
+{
+    (void)state;
+    const struct {
+        sheaf_initializer initializer;
+        sheaf_dtype dtype;
+        const char *message;
+    } bad[] = {
+        {sheaf_init_uniform(2, 1, 5), SHEAF_FLOAT32, "variable 'v': uniform in [2, 1)"},
+        {sheaf_init_uniform(2, 1, 5), SHEAF_INT64, "a finite range of int64"},
+        {sheaf_init_normal(0, -0.1, 0), SHEAF_FLOAT32, "variable 'v': normal with mean 0"},
+        {sheaf_init_normal(0, INFINITY, 0), SHEAF_FLOAT64, "deviation inf"},
+    };
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        sheaf_error err = {0};
+        sheaf_variable *v =
+            sheaf_variable_init("v", bad[i].dtype, SHEAF_SHAPE(2), bad[i].initializer, NULL);
+        rig_fails(sheaf_variable_status(v, &err), &err, SHEAF_ERR_INVALID_ARGUMENT, bad[i].message);
+        sheaf_variable_free(v);
+    }
+}
+
 static void takes_the_next_seed(void **state)
 {
     (void)state;
@@ -485,6 +507,7 @@ int main(void)
         rig_test(makes_any_part_alone),
         rig_test(makes_rows_of_a_request),
         rig_test(draws_within_glorots_limit),
+        rig_test(refuses_what_makes_no_numbers),
         rig_test(takes_the_next_seed),
         rig_test(survives_every_failed_allocation),
     };
