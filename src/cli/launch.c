@@ -12,6 +12,7 @@
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 void sheaf__launch_say(const char *format, ...)
@@ -101,6 +102,21 @@ static int make_configs(struct sheaf__launch *l)
 
 /* ---- their output ---- */
 
+/* What an earlier run wrote stays; a line tells where this one begins. */
+static void mark_log(FILE *log)
+{
+    char when[40];
+    const time_t now = time(NULL);
+    struct tm local;
+    struct stat st;
+    if (fstat(fileno(log), &st) != 0 || st.st_size == 0)
+        return;
+    if (!localtime_r(&now, &local) || !strftime(when, sizeof(when), "%F %T %z", &local))
+        when[0] = '\0';
+    fprintf(log, "--- sheaf run %s\n", when);
+    fflush(log);
+}
+
 static int open_log(const char *directory, struct sheaf__launched *t)
 {
     char path[4096];
@@ -108,8 +124,11 @@ static int open_log(const char *directory, struct sheaf__launched *t)
                         t->index);
     if (size >= (int)sizeof(path))
         return failed(ENAMETOOLONG, "write", directory);
-    t->log = fopen(path, "we");
-    return t->log ? 0 : failed(errno, "write", path);
+    t->log = fopen(path, "ae");
+    if (!t->log)
+        return failed(errno, "write", path);
+    mark_log(t->log);
+    return 0;
 }
 
 static void set_prefix(struct sheaf__launched *t, int number, bool colours)

@@ -22,7 +22,7 @@ static const struct sheaf__option OPTIONS[] = {
     {"evaluator", 'e', SHEAF__OPTION_COUNT, "N", &plan.counts[SHEAF__ROLE_EVALUATOR],
      "start an evaluator (0 or 1)"},
     {"log-dir", 0, SHEAF__OPTION_TEXT, "DIR", &plan.log_dir,
-     "write DIR/worker-0.log and so on instead of showing the output"},
+     "add the output to DIR/worker-0.log and so on instead of showing it"},
     {"timeout", 0, SHEAF__OPTION_SECONDS, "S", &plan.timeout, "end all tasks after S seconds"},
     {"grace", 0, SHEAF__OPTION_SECONDS, "S", &plan.grace,
      "let tasks with nothing left to do run S seconds more (5)"},

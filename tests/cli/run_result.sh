@@ -14,3 +14,8 @@ $SHEAF run -- sh -c 'echo one; echo two; exit 3'
 echo --- in files
 $SHEAF run --log-dir logs -- sh -c 'echo one; echo warning >&2; echo two'
 sort logs/worker-0.log
+echo --- behind what an earlier run has written
+$SHEAF run -w 2 --log-dir logs -- echo three
+sort logs/worker-0.log | grep -v ^-
+sed -n 's/^--- sheaf run 20..-..-.. ..:..:.. [-+]....$/--- sheaf run TIME/; /^---/,$p' logs/worker-0.log
+cat logs/worker-1.log
