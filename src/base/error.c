@@ -2,6 +2,7 @@
 #include "base/error.h"
 
 #include "base/context.h"
+#include "base/mem.h"
 #include "base/str.h"
 
 #include <errno.h>
@@ -14,6 +15,22 @@ static void flatten(char *text)
     for (char *c = text; *c; c++)
         if ((unsigned char)*c < 0x20 || *c == 0x7f)
             *c = ' ';
+}
+
+/* What does not fit is left out of the middle of a name, not of the reason behind it. */
+static void SHEAF_PRINTF(3, 0) compose(char *text, size_t size, const char *format, va_list args)
+{
+    va_list again;
+    va_copy(again, args);
+    const int whole = vsnprintf(text, size, format, args);
+    char *room = whole >= (int)size ? sheaf__vprintf(format, again) : NULL;
+    if (room) {
+        sheaf__str_shorten(room, size);
+        sheaf__str_copy(text, size, room);
+        sheaf__free(room);
+    }
+    va_end(again);
+    flatten(text);
 }
 
 static void clear(sheaf_error *err, sheaf_status status)
@@ -30,9 +47,8 @@ sheaf_status sheaf__verror(sheaf_error *err, sheaf_status status, const char *fo
     /* The arguments may point into the error that is being replaced. */
     char message[sizeof(err->message)] = "";
     if (format)
-        vsnprintf(message, sizeof(message), format, args);
+        compose(message, sizeof(message), format, args);
     clear(err, status);
-    flatten(message);
     memcpy(err->message, message, sizeof(message));
     return status;
 }
@@ -146,10 +162,10 @@ void sheaf__error_prefix(sheaf_error *err, const char *format, ...)
     char whole[2 * sizeof(err->message) + 4];
     va_list args;
     va_start(args, format);
-    vsnprintf(before, sizeof(before), format, args);
+    compose(before, sizeof(before), format, args);
     va_end(args);
-    flatten(before);
     snprintf(whole, sizeof(whole), "%s: %s", before, err->message);
+    sheaf__str_shorten(whole, sizeof(err->message));
     sheaf__str_copy(err->message, sizeof(err->message), whole);
 }
 

@@ -209,6 +209,52 @@ bool sheaf__str_to_double(const char *text, double *value)
     return true;
 }
 
+/* Length and place of the longest word. */
+static size_t longest_word(char *text, char **word)
+{
+    size_t longest = 0;
+    for (char *at = text; *at; at += strspn(at, " ")) {
+        const size_t size = strcspn(at, " ");
+        if (size > longest) {
+            longest = size;
+            *word = at;
+        }
+        at += size;
+    }
+    return longest;
+}
+
+static bool is_inside_character(char c)
+{
+    return ((unsigned char)c & 0xc0) == 0x80;
+}
+
+/* Puts dots for the middle of `size` bytes, of which `kept` are left besides. */
+static void cut_middle(char *text, size_t size, size_t kept)
+{
+    size_t head = kept - kept / 2, tail = size - kept / 2;
+    while (head > 0 && is_inside_character(text[head]))
+        head--;
+    while (tail < size && is_inside_character(text[tail]))
+        tail++;
+    memcpy(text + head, "...", 3);
+    memmove(text + head + 3, text + tail, strlen(text + tail) + 1);
+}
+
+void sheaf__str_shorten(char *text, size_t room)
+{
+    enum { DOTS = 3, LEAST = 40 }; /* what is left of a word tells what it was */
+    for (size_t size; (size = strlen(text)) >= room;) {
+        const size_t excess = size - room + 1 + DOTS;
+        char *word = text;
+        size_t length = longest_word(text, &word);
+        if (length > LEAST + DOTS)
+            cut_middle(word, length, length > excess + LEAST ? length - excess : LEAST);
+        else
+            cut_middle(text, size, size - excess);
+    }
+}
+
 size_t sheaf__str_copy(char *to, size_t size, const char *from)
 {
     size_t length = strlen(from);

@@ -39,6 +39,9 @@ bool sheaf__str_ends(const char *text, const char *suffix);
 bool sheaf__str_to_int(const char *text, int64_t *value);
 bool sheaf__str_to_uint(const char *text, uint64_t *value);
 bool sheaf__str_to_double(const char *text, double *value);
+/* Makes `text` shorter than `room` bytes (16 at least): a name that is too long loses its middle, so
+ * that what is said of it stays. The longest word first; of words alone, the middle of the text. */
+void sheaf__str_shorten(char *text, size_t room);
 /* Copies with a terminating zero, cutting what does not fit; returns the length of `from`. */
 size_t sheaf__str_copy(char *to, size_t size, const char *from);
 

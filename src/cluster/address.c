@@ -7,8 +7,7 @@
 
 static sheaf_status bad(const char *text, const char *whose, const char *why, sheaf_error *err)
 {
-    return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "%s: address \"%.80s\" %s", whose, text,
-                        why);
+    return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "%s: address \"%s\" %s", whose, text, why);
 }
 
 static bool read_port(const char *text, int32_t *port)

@@ -122,10 +122,10 @@ static sheaf_status claim(struct map_of_places *m, const char *place, struct own
         return SHEAF_OK;
     if (strcasecmp(other->task->address, o->task->address) == 0)
         return sheaf__error(
-            err, SHEAF_ERR_INVALID_ARGUMENT, "%s: address \"%.80s\" occurs twice: %s:%d and %s:%d",
+            err, SHEAF_ERR_INVALID_ARGUMENT, "%s: address \"%s\" occurs twice: %s:%d and %s:%d",
             m->source, o->task->address, other->job, other->task->index, o->job, o->task->index);
     return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
-                        "%s: addresses \"%.80s\" of %s:%d and \"%.80s\" of %s:%d are the same, %s",
+                        "%s: addresses \"%s\" of %s:%d and \"%s\" of %s:%d are the same, %s",
                         m->source, other->task->address, other->job, other->task->index,
                         o->task->address, o->job, o->task->index, place);
 }

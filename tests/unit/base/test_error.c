@@ -5,6 +5,7 @@
 #include "base/error.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 static void is_512_bytes(void **state)
@@ -69,6 +70,41 @@ static void long_parts_are_cut(void **state)
     sheaf__error_prefix(&err, "stage %s", "map");
     assert_memory_equal(err.message, "stage map: mmm", 14);
     assert_int_equal(strlen(err.message), sizeof(err.message) - 1);
+}
+
+/* However long the names in it are, the reason stays, and both ends of the names. */
+static void reasons_survive_long_names(void **state)
+{
+    (void)state;
+    char name[5000], a[300], b[300];
+    sheaf_error err = {0};
+    memset(name, 'a', sizeof(name));
+    memcpy(name + sizeof(name) - 7, ":65535", 7);
+    sheaf__error(&err, SHEAF_ERR_IO, "address \"%s\": name or service not known", name);
+    assert_memory_equal(err.message, "address \"aaaaaaaa", 17);
+    assert_non_null(strstr(err.message, "aaaaaaaa...aaaaaaaa"));
+    assert_non_null(strstr(err.message, "aaaaaaaa:65535\": name or service not known"));
+    assert_int_equal(strlen(err.message), sizeof(err.message) - 1);
+    /* Who passes it on shortens the same word further. */
+    sheaf__error_prefix(&err, "cannot connect to /job:worker/task:11 at %s", name);
+    assert_int_equal(
+        sscanf(err.message, "cannot connect to /job:worker/task:11 at %299s address %299s", a, b),
+        2);
+    assert_int_equal(strlen(err.message), sizeof(err.message) - 1);
+    assert_non_null(strstr(a, "aaaaaaaa..."));
+    assert_non_null(strstr(a, "aaaaaaaa:65535:"));
+    assert_non_null(strstr(b, "\"aaaaaaaa"));
+    assert_non_null(strstr(b, "...aaaaaaaa"));
+    assert_non_null(strstr(err.message, "a:65535\": name or service not known"));
+    /* Many words without a long one: the middle of all. */
+    name[0] = '\0';
+    for (int i = 0; i < 100; i++)
+        strcat(name, "word ");
+    sheaf__error(&err, SHEAF_ERR_IO, "first %slast", name);
+    assert_int_equal(strlen(err.message), sizeof(err.message) - 1);
+    assert_memory_equal(err.message, "first word", 10);
+    assert_string_equal(err.message + strlen(err.message) - 9, "word last");
+    assert_non_null(strstr(err.message, "..."));
 }
 
 static void from_errno(void **state)
@@ -141,10 +177,15 @@ static void s221_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        rig_test(is_512_bytes), rig_test(fills_and_names_the_origin),
-        rig_test(says_where),   rig_test(long_parts_are_cut),
-        rig_test(from_errno),   rig_test(the_first_is_kept),
-        rig_test(unpacks),      rig_test(s221_names),
+        rig_test(is_512_bytes),
+        rig_test(fills_and_names_the_origin),
+        rig_test(says_where),
+        rig_test(long_parts_are_cut),
+        rig_test(reasons_survive_long_names),
+        rig_test(from_errno),
+        rig_test(the_first_is_kept),
+        rig_test(unpacks),
+        rig_test(s221_names),
     };
     return rig_run(tests);
 }

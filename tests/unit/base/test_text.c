@@ -107,6 +107,42 @@ static void cuts_and_compares(void **state)
     assert_false(sheaf__str_ends("txt", ".txt"));
 }
 
+static void shortens_names(void **state)
+{
+    (void)state;
+    char text[300];
+    memset(text, 'x', 100);
+    strcpy(text + 100, " is short");
+    sheaf__str_shorten(text, 200);
+    assert_int_equal(strlen(text), 109);
+    sheaf__str_shorten(text, 100);
+    assert_int_equal(strlen(text), 99);
+    assert_string_equal(text + 99 - 9, " is short");
+    assert_memory_equal(text, "xxxxxxxxxx", 10);
+    assert_non_null(strstr(text, "x...x"));
+    /* No half of a character stays. */
+    for (int room = 60; room < 64; room++) {
+        text[0] = '\0';
+        for (int i = 0; i < 33; i++)
+            strcat(text, "\xe2\x82\xac");
+        sheaf__str_shorten(text, (size_t)room);
+        assert_true(strlen(text) < (size_t)room && strlen(text) > (size_t)room - 6);
+        assert_true(sheaf__str_is_utf8(text, strlen(text)));
+    }
+    /* Of two names the longer one first; nothing but short words loses the middle of all. */
+    memset(text, 'x', 90);
+    text[90] = ' ';
+    memset(text + 91, 'y', 60);
+    text[151] = '\0';
+    sheaf__str_shorten(text, 120);
+    assert_int_equal(strlen(text), 119);
+    assert_non_null(strstr(text, "x...x"));
+    assert_null(strstr(text, "y."));
+    strcpy(text, "one two three four five");
+    sheaf__str_shorten(text, 16);
+    assert_string_equal(text, "one tw...r five");
+}
+
 static void lists_grow_and_sort(void **state)
 {
     (void)state;
@@ -130,8 +166,13 @@ static void lists_grow_and_sort(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        rig_test(builds),        rig_test(latches_failure),   rig_test(quotes_json),
-        rig_test(reads_numbers), rig_test(cuts_and_compares), rig_test(lists_grow_and_sort),
+        rig_test(builds),
+        rig_test(latches_failure),
+        rig_test(quotes_json),
+        rig_test(reads_numbers),
+        rig_test(cuts_and_compares),
+        rig_test(shortens_names),
+        rig_test(lists_grow_and_sort),
     };
     return rig_run(tests);
 }
