@@ -4,12 +4,14 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "distribute/aggregate.h"
 #include "distribute/combine.h"
 #include "distribute/made.h"
 #include "distribute/replica.h"
 #include "distribute/sync.h"
 #include "tensor/frame.h"
+#include "tensor/shape.h"
 
 #include <sheaf/ops.h>
 
@@ -286,6 +288,20 @@ static sheaf_status check_request(const sheaf_variable_request *r, sheaf_error *
     return SHEAF_OK;
 }
 
+/* Worker 0's. Workers tell each other which variable they make, so that another one is named. */
+static sheaf_tensor *first_value(sheaf_strategy *s, const sheaf_variable_request *request)
+{
+    enum { COMPARED = 64 }; /* bytes of a call's name */
+    char *what = sheaf__printf("variable '%s' %s %s", request->name,
+                               sheaf_dtype_name(request->dtype), SHEAF__SHAPE_TEXT(request->shape));
+    if (!what)
+        return sheaf__tensor_fail(SHEAF_ERR_RESOURCE_EXHAUSTED, "not enough memory for a variable");
+    sheaf__str_shorten(what, COMPARED);
+    sheaf_tensor *value = sheaf__sync_first(s, sheaf__variable_initial(request, 0, -1), what);
+    sheaf__free(what);
+    return value;
+}
+
 /* Copy `i`, its value that of copy 0, whose own comes from worker 0 (R5.4, R4.57). */
 static void make_copy(struct sheaf__copies *c, int i, const sheaf_variable_request *request)
 {
@@ -299,7 +315,7 @@ static void make_copy(struct sheaf__copies *c, int i, const sheaf_variable_reque
         if (i > 0)
             mine.initial = read_copy(c, 0);
         else if (s->workers > 1)
-            mine.initial = sheaf__sync_first(s, sheaf__variable_initial(request, 0, -1));
+            mine.initial = first_value(s, request);
         c->of[i] = sheaf__variable_plain(&mine, s->devices[i]);
         sheaf__free(name);
         if (c->of[i])

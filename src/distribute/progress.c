@@ -30,8 +30,8 @@ static sheaf_status agree_on_key(sheaf_strategy *s, struct sheaf__seeds *key, sh
     {
         const struct sheaf__seeds mine = sheaf__random_seeds(false, 0);
         const int64_t numbers[] = {(int64_t)mine.seed, (int64_t)mine.seed2};
-        sheaf_tensor *t =
-            sheaf__sync_first(s, sheaf_tensor_new(SHEAF_INT64, SHEAF_SHAPE(2), numbers));
+        sheaf_tensor *t = sheaf__sync_first(
+            s, sheaf_tensor_new(SHEAF_INT64, SHEAF_SHAPE(2), numbers), "a dataset's seed");
         SHEAF__TRY(sheaf_tensor_status(t, err));
         key->seed = (uint64_t)sheaf_tensor_integer(t, 0);
         key->seed2 = (uint64_t)sheaf_tensor_integer(t, 1);

@@ -161,17 +161,20 @@ static sheaf_status each_field(const sheaf_values *v, field_fn field, void *user
     if (!e)
         return SHEAF_ERR_RESOURCE_EXHAUSTED;
     sheaf_status status = SHEAF_OK;
+    size_t done = 0;
     e->pattern = like->pattern;
     SHEAF_FRAME
     {
-        for (size_t i = 0; i < like->count && status >= 0; i++) {
-            sheaf_tensor *t = field(i, user);
+        for (; done < like->count && status >= 0; done += status >= 0) {
+            sheaf_tensor *t = field(done, user);
             status = sheaf_tensor_status(t, err);
             if (status >= 0)
-                status = sheaf__element_add(e, like->items[i].name, t, err);
+                status = sheaf__element_add(e, like->items[done].name, t, err);
         }
     }
     if (status < 0) {
+        if (like->items[done].name[0])
+            sheaf__error_prefix(err, "field '%s'", like->items[done].name);
         sheaf_element_free(e);
         return status;
     }

@@ -128,14 +128,14 @@ sheaf_tensor *sheaf__sync_sum(sheaf_strategy *s, sheaf_tensor *t)
     return sheaf__tensor_give(out, &err);
 }
 
-sheaf_tensor *sheaf__sync_first(sheaf_strategy *s, sheaf_tensor *t)
+sheaf_tensor *sheaf__sync_first(sheaf_strategy *s, sheaf_tensor *t, const char *what)
 {
     sheaf_error err = {0};
     if (!sheaf__tensor_ok(t))
         return t;
     sheaf_tensor *out = sheaf__tensor_new(t->dtype, t->shape, NULL, &err);
     if (out && sheaf__tensor_copy_out(t, sheaf__tensor_out(out), &err) >= 0) {
-        const struct sheaf__wait wait = sheaf__sync_wait(s, "the first value of a variable");
+        const struct sheaf__wait wait = sheaf__sync_wait(s, what);
         sheaf__sync_call(s);
         if (sheaf__sync_called(
                 s, sheaf__channel_broadcast(s->sync->cross, 0, 0, sheaf__tensor_out(out),

@@ -43,8 +43,8 @@ struct sheaf__wait sheaf__sync_wait(const sheaf_strategy *s, const char *what);
 sheaf_tensor *sheaf__sync_sum(sheaf_strategy *s, sheaf_tensor *t);
 /* `t` of every worker joined along `axis`. */
 sheaf_tensor *sheaf__sync_gather(sheaf_strategy *s, sheaf_tensor *t, int axis);
-/* Worker 0's elements on every worker: a new tensor. */
-sheaf_tensor *sheaf__sync_first(sheaf_strategy *s, sheaf_tensor *t);
+/* Worker 0's elements on every worker: a new tensor. `what` it is must be the same on all. */
+sheaf_tensor *sheaf__sync_first(sheaf_strategy *s, sheaf_tensor *t, const char *what);
 /* Before a call on `cross`, and after it with its status, which is returned. */
 void sheaf__sync_call(sheaf_strategy *s);
 sheaf_status sheaf__sync_called(sheaf_strategy *s, sheaf_status status);

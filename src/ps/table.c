@@ -37,32 +37,22 @@ void sheaf__ps_table_free(struct sheaf__ps_table *t)
 
 /* Defining. */
 
-static sheaf_status differs(const struct sheaf__ps_variable *v, const char *what, const char *here,
-                            const char *there, sheaf_error *err)
-{
-    return sheaf__error(
-        err, SHEAF_ERR_INCOMPATIBLE,
-        "variable %u ('%s'): the %s is %s here, %s in the worker that attaches; every process "
-        "must make the same variables in the same order",
-        v->number, v->name, what, here, there);
-}
-
 static sheaf_status compare(const struct sheaf__ps_variable *v,
                             const struct sheaf__ps_definition *d, sheaf_error *err)
 {
-    char there[160];
-    snprintf(there, sizeof(there), "%.*s", (int)d->name_size, d->name);
-    if (strlen(v->name) != d->name_size || memcmp(v->name, d->name, d->name_size) != 0)
-        return differs(v, "name", v->name, there, err);
-    if (v->dtype != d->dtype)
-        return differs(v, "dtype", sheaf_dtype_name(v->dtype), sheaf_dtype_name(d->dtype), err);
-    sheaf_shape_format(d->full, there, sizeof(there));
-    if (!sheaf_shape_equal(v->full, d->full))
-        return differs(v, "shape", SHEAF__SHAPE_TEXT(v->full), there, err);
-    sheaf_shape_format(d->shape, there, sizeof(there));
-    if (!sheaf_shape_equal(v->shape, d->shape) || v->first_row != d->first_row)
-        return differs(v, "part", SHEAF__SHAPE_TEXT(v->shape), there, err);
-    return SHEAF_OK;
+    const bool same = strlen(v->name) == d->name_size &&
+                      memcmp(v->name, d->name, d->name_size) == 0 && v->dtype == d->dtype &&
+                      sheaf_shape_equal(v->full, d->full);
+    if (same && sheaf_shape_equal(v->shape, d->shape) && v->first_row == d->first_row)
+        return SHEAF_OK;
+    const sheaf_shape here = same ? v->shape : v->full, there = same ? d->shape : d->full;
+    return sheaf__error(
+        err, SHEAF_ERR_INCOMPATIBLE,
+        "variable %u is %s'%s' %s %s here, '%.*s' %s %s in the worker that attaches; every process "
+        "must make the same variables in the same order",
+        v->number, same ? "another part of " : "", v->name, sheaf_dtype_name(v->dtype),
+        SHEAF__SHAPE_TEXT(here), (int)d->name_size, d->name, sheaf_dtype_name(d->dtype),
+        SHEAF__SHAPE_TEXT(there));
 }
 
 static struct sheaf__ps_variable *make_variable(const struct sheaf__ps_definition *d)

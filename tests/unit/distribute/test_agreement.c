@@ -294,7 +294,7 @@ static const struct {
     {{save, reduce_step}, {"barrier \"the other workers' save\"", "in step 3"}},
     {{reduce_step, save}, {"barrier \"the other workers' save\"", "in step 3"}},
     {{join, reduce_step}, {"barrier \"the end of the other workers\"", "in step 3"}},
-    {{new_variable, reduce_step}, {"\"the first value of a variable\"", "in step 3"}},
+    {{new_variable, reduce_step}, {"\"variable 'late' float32 ()\"", "in step 3"}},
 };
 enum { QUARRELS = sizeof(quarrels) / sizeof(*quarrels) };
 

@@ -52,12 +52,18 @@ static void test_S5_differences(void **state)
     rig_ok(sheaf__ps_define(&t, &d, &v, &err), &err);
     d = define(3, "v", 2);
     rig_fails(sheaf__ps_define(&t, &d, &v, &err), &err, SHEAF_ERR_INCOMPATIBLE,
-              "name is w here, v");
+              "variable 3 is 'w' float32 (2, 2) here, 'v' float32 (2, 2) in");
     d = define(3, "w", 5);
-    rig_fails(sheaf__ps_define(&t, &d, &v, &err), &err, SHEAF_ERR_INCOMPATIBLE, "(5, 2)");
+    rig_fails(sheaf__ps_define(&t, &d, &v, &err), &err, SHEAF_ERR_INCOMPATIBLE,
+              "is 'w' float32 (2, 2) here, 'w' float32 (5, 2) in");
     d = define(3, "w", 2);
     d.dtype = SHEAF_INT32;
-    rig_fails(sheaf__ps_define(&t, &d, &v, &err), &err, SHEAF_ERR_INCOMPATIBLE, "int32");
+    rig_fails(sheaf__ps_define(&t, &d, &v, &err), &err, SHEAF_ERR_INCOMPATIBLE,
+              "is 'w' float32 (2, 2) here, 'w' int32 (2, 2) in");
+    d = define(3, "w", 2);
+    d.first_row = 1;
+    rig_fails(sheaf__ps_define(&t, &d, &v, &err), &err, SHEAF_ERR_INCOMPATIBLE,
+              "is another part of 'w' float32 (2, 2) here");
     rig_fails(sheaf__ps_find(&t, 1, &v, &err), &err, SHEAF_ERR_NOT_FOUND, "variable 1");
     rig_fails(sheaf__ps_find(&t, 3, &v, &err), &err, SHEAF_ERR_FAILED_PRECONDITION, "no value");
     sheaf__ps_table_free(&t);
