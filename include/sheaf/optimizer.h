@@ -6,7 +6,8 @@
  *  Optimizers: update rules, learning-rate schedules, clipping (tf-semantics 12.2).
  *
  *  Slots live beside the variable they belong to, the update runs there. One optimizer serves one set of variables and
- *  one strategy. Builders latch errors; the first minimize reports them. */
+ *  one strategy. Builders latch errors; the first minimize reports them. Workers that step together must have the same rule and
+ *  numbers, which they compare in the first update: SHEAF_ERR_FAILED_PRECONDITION names the first that differs. */
 
 #include <sheaf/ops.h>
 #include <sheaf/variable.h>

@@ -25,6 +25,7 @@ struct bound {
     sheaf_variable **variables; /* counted */
     size_t slot_count;
     sheaf_trackable **slots; /* of each variable in turn */
+    bool agreed;             /* all workers have the same */
     void *notes[SHEAF__MOST_REPLICAS];
 };
 
@@ -146,6 +147,11 @@ sheaf_variable *sheaf__bound_iterations(const sheaf_optimizer *o)
 {
     const struct bound *b = o->bound;
     return b ? b->iterations : NULL;
+}
+
+bool *sheaf__bound_agreed(const sheaf_optimizer *o)
+{
+    return &((struct bound *)o->bound)->agreed;
 }
 
 size_t sheaf__bound_count(const sheaf_optimizer *o)

@@ -15,11 +15,15 @@
 sheaf_status sheaf__bind(sheaf_optimizer *o, sheaf_variable *const *variables, size_t count,
                          sheaf_error *err);
 bool sheaf__is_bound(const sheaf_optimizer *o);
-/* Binds `o`, unless it is bound, to the variables of all replicas' gradients, here and on other workers.
- * Every replica calls it. */
+/* Binds `o`, unless it is bound, to the variables of all replicas' gradients, here and on other workers,
+ * at its first update; and sees to it that all workers have the same optimizer. Every replica calls it. */
 sheaf_status sheaf__bind_together(sheaf_replica *r, sheaf_optimizer *o,
                                   const struct sheaf__gradient *all, size_t count,
                                   sheaf_error *err);
+/* Fails on all workers if one of them has another optimizer, and names what differs. Each calls it, at its first update. */
+sheaf_status sheaf__bind_compare(sheaf_strategy *s, const sheaf_optimizer *o, sheaf_error *err);
+/* Whether all workers are known to have the optimizer, which is bound. */
+bool *sheaf__bound_agreed(const sheaf_optimizer *o);
 /* The variables of a bound optimizer, and the number of `v` among them, looked for from `*number` on. */
 size_t sheaf__bound_count(const sheaf_optimizer *o);
 sheaf_variable *sheaf__bound_variable(const sheaf_optimizer *o, size_t i);

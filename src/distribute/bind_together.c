@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Binding an optimizer that was not built to all that the replicas use in its first update, here and on other workers. */
+/* The first update by an optimizer: one that was not built is bound to all that the replicas use in it, here and on other
+ * workers, and these compare their optimizers. */
 
 #include "base/error.h"
 #include "base/map.h"
@@ -156,23 +157,28 @@ static sheaf_status bind_at_meeting(void *const *contributions, int count, void 
     sheaf_strategy *s = user;
     struct variables list;
     SHEAF__TRY(merge(contributions, count, &list, err));
-    if (s->workers > 1)
+    if (s->workers > 1) {
+        SHEAF__TRY(sheaf__bind_compare(s, first->optimizer, err));
         SHEAF__TRY(merge_workers(s, &list, err));
+    }
     if (list.count == 0)
         return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
                             "optimizer %s has no gradients: no trainable variable was read on the "
                             "tape",
                             first->optimizer->name);
-    return sheaf__bind(first->optimizer, list.items, list.count, err);
+    SHEAF__TRY(sheaf__bind(first->optimizer, list.items, list.count, err));
+    *sheaf__bound_agreed(first->optimizer) = true;
+    return SHEAF_OK;
 }
 
 sheaf_status sheaf__bind_together(sheaf_replica *r, sheaf_optimizer *o,
                                   const struct sheaf__gradient *all, size_t count, sheaf_error *err)
 {
+    sheaf_strategy *s = sheaf_replica_strategy(r);
     struct binding mine = {o, all, count};
-    const struct sheaf__meeting meeting = {.what = "the first update by",
-                                           .of = o->name,
-                                           .fn = bind_at_meeting,
-                                           .user = sheaf_replica_strategy(r)};
-    return sheaf__is_bound(o) ? SHEAF_OK : sheaf__replica_meet(r, &meeting, &mine, err);
+    const struct sheaf__meeting meeting = {
+        .what = "the first update by", .of = o->name, .fn = bind_at_meeting, .user = s};
+    if (sheaf__is_bound(o) && (s->workers == 1 || *sheaf__bound_agreed(o)))
+        return SHEAF_OK;
+    return sheaf__replica_meet(r, &meeting, &mine, err);
 }

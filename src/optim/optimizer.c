@@ -75,6 +75,11 @@ static const struct option {
 
 static const char *const family_names[] = {"keras3", "legacy", "v1"};
 
+const char *sheaf__family_name(uint32_t family)
+{
+    return family_names[family];
+}
+
 static double value_of(const sheaf_optimizer_options *o, const struct option *option)
 {
     const char *at = (const char *)o + option->offset;

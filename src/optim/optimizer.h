@@ -6,6 +6,7 @@
  * variables, counts the steps and makes the trackable. */
 
 #include "base/object.h"
+#include "base/str.h"
 #include "base/thread.h"
 #include "optim/rule.h"
 #include "tensor/trackable.h"
@@ -40,6 +41,9 @@ struct sheaf_optimizer {
     double beta1_product, beta2_product;
 };
 
+/* Appends all that its updates depend on, a fact a line, in the same order for all: "rule adam",
+ * "learning_rate 0.001", … */
+void sheaf__optimizer_describe(const sheaf_optimizer *o, struct sheaf__str *out);
 /* SHEAF_OK or the latched error. NULL is one, too. */
 sheaf_status sheaf__optimizer_check(const sheaf_optimizer *o, sheaf_error *err);
 /* What the update number `step` (from 1) needs. Any thread. */

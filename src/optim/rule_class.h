@@ -29,6 +29,8 @@ struct sheaf__rule_class {
     bool (*moves_all)(const struct sheaf__hyper *h);
 };
 
+/* "keras3" of SHEAF_OPTIMIZER_KERAS3. */
+const char *sheaf__family_name(uint32_t family);
 /* NULL: there is no such rule. */
 const struct sheaf__rule_class *sheaf__rule_class(uint32_t rule);
 

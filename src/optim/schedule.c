@@ -35,6 +35,7 @@ static sheaf_schedule *nothing(void)
 {
     static sheaf_schedule none = {
         .object = {.refs = 1, .cls = &nothing_class},
+        .name = "nothing",
         .at = at_nothing,
         .latched = {.status = SHEAF_ERR_RESOURCE_EXHAUSTED,
                     .offset = SHEAF__UNKNOWN,
@@ -44,27 +45,30 @@ static sheaf_schedule *nothing(void)
     return sheaf__ref(&none);
 }
 
-static sheaf_schedule *make(double (*at)(const sheaf_schedule *s, double step), size_t boundaries)
+static sheaf_schedule *make(const char *name, double (*at)(const sheaf_schedule *s, double step),
+                            size_t boundaries)
 {
     sheaf_schedule *s = sheaf__calloc(1, sizeof(*s) + boundaries * sizeof(s->boundaries[0]));
     if (!s)
         return nothing();
     sheaf__object_init(&s->object, &schedule_class);
+    s->name = name;
     s->at = at;
     return s;
 }
 
 /* All schedules but the piecewise one. */
-static sheaf_schedule *check(sheaf_schedule *s, const char *name)
+static sheaf_schedule *check(sheaf_schedule *s)
 {
     if (s->latched.status < 0)
         return s;
     if (!(s->decay_steps > 0) || !isfinite(s->decay_steps))
         sheaf__error(&s->latched, SHEAF_ERR_INVALID_ARGUMENT,
-                     "%s schedule: decay_steps is %g, expected more than 0", name, s->decay_steps);
+                     "%s schedule: decay_steps is %g, expected more than 0", s->name,
+                     s->decay_steps);
     else if (!isfinite(s->initial) || !isfinite(s->rate) || !isfinite(s->end))
         sheaf__error(&s->latched, SHEAF_ERR_INVALID_ARGUMENT, "%s schedule: a number is not finite",
-                     name);
+                     s->name);
     return s;
 }
 
@@ -119,33 +123,33 @@ static double at_piecewise(const sheaf_schedule *s, double step)
 sheaf_schedule *sheaf_schedule_exponential(double initial, double decay_steps, double decay_rate,
                                            bool staircase)
 {
-    sheaf_schedule *s = make(at_exponential, 0);
+    sheaf_schedule *s = make("exponential", at_exponential, 0);
     if (s->latched.status < 0)
         return s;
     s->initial = initial;
     s->decay_steps = decay_steps;
     s->rate = decay_rate;
     s->staircase = staircase;
-    return check(s, "exponential");
+    return check(s);
 }
 
 sheaf_schedule *sheaf_schedule_inverse_time(double initial, double decay_steps, double decay_rate,
                                             bool staircase)
 {
-    sheaf_schedule *s = make(at_inverse_time, 0);
+    sheaf_schedule *s = make("inverse time", at_inverse_time, 0);
     if (s->latched.status < 0)
         return s;
     s->initial = initial;
     s->decay_steps = decay_steps;
     s->rate = decay_rate;
     s->staircase = staircase;
-    return check(s, "inverse time");
+    return check(s);
 }
 
 sheaf_schedule *sheaf_schedule_cosine(double initial, double decay_steps, double alpha,
                                       double warmup_steps, double warmup_target)
 {
-    sheaf_schedule *s = make(at_cosine, 0);
+    sheaf_schedule *s = make("cosine", at_cosine, 0);
     if (s->latched.status < 0)
         return s;
     s->initial = initial;
@@ -153,13 +157,13 @@ sheaf_schedule *sheaf_schedule_cosine(double initial, double decay_steps, double
     s->rate = alpha;
     s->warmup_steps = warmup_steps;
     s->warmup_target = warmup_target;
-    return check(s, "cosine");
+    return check(s);
 }
 
 sheaf_schedule *sheaf_schedule_polynomial(double initial, double decay_steps, double end,
                                           double power, bool cycle)
 {
-    sheaf_schedule *s = make(at_polynomial, 0);
+    sheaf_schedule *s = make("polynomial", at_polynomial, 0);
     if (s->latched.status < 0)
         return s;
     s->initial = initial;
@@ -167,13 +171,13 @@ sheaf_schedule *sheaf_schedule_polynomial(double initial, double decay_steps, do
     s->end = end;
     s->power = power;
     s->cycle = cycle;
-    return check(s, "polynomial");
+    return check(s);
 }
 
 sheaf_schedule *sheaf_schedule_piecewise(const int64_t *boundaries, const double *values,
                                          size_t boundary_count)
 {
-    sheaf_schedule *s = make(at_piecewise, boundary_count);
+    sheaf_schedule *s = make("piecewise", at_piecewise, boundary_count);
     if (s->latched.status < 0)
         return s;
     if (!values || (!boundaries && boundary_count)) {

@@ -10,6 +10,7 @@
 
 struct sheaf_schedule {
     struct sheaf__object object;
+    const char *name; /* "cosine"; static storage */
     double (*at)(const struct sheaf_schedule *s, double step);
     double initial, decay_steps, rate, end, power;
     double warmup_steps, warmup_target;

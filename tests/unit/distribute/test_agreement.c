@@ -288,7 +288,7 @@ static const struct {
     {{reduce_step, gather_step}, {"all_reduce (sum) of 1 float32 \"()\"", "calls all_gather"}},
     {{reduce_step, merge_step}, {"\"()\" of replicas", "\"()\" of processes"}},
     {{minimize_step, reduce_step},
-     {"\"the variables of an optimizer\"", "calls all_reduce (sum) of 1 float32 \"()\""}},
+     {"\"an optimizer\"", "calls all_reduce (sum) of 1 float32 \"()\""}},
     {{reduce_step, sum}, {"in step 3", "after step 2"}},
     {{sum, idle_step}, {"after step 2", "in step"}},
     {{save, reduce_step}, {"barrier \"the other workers' save\"", "in step 3"}},
