@@ -30,6 +30,7 @@
 #include <sheaf/strategy.h>
 #include <sheaf/team.h>
 #include <sheaf/tensor.h>
+#include <sheaf/tensor_file.h>
 #include <sheaf/values.h>
 #include <sheaf/variable.h>
 #include <sheaf/version.h>

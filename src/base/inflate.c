@@ -5,6 +5,7 @@
 #include "base/mem.h"
 
 #include <inttypes.h>
+#include <isa-l/crc.h>
 #include <isa-l/igzip_lib.h>
 #include <string.h>
 
@@ -315,4 +316,9 @@ sheaf_status sheaf__deflate_next(struct sheaf__deflate *z, struct sheaf__zip_io 
         if (io->out_size == 0 || (io->in_size == 0 && !finish))
             return SHEAF_OK;
     }
+}
+
+uint32_t sheaf__crc32_extend(uint32_t crc, const void *data, size_t size)
+{
+    return size ? crc32_gzip_refl(crc, readable(data), size) : crc;
 }

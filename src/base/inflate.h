@@ -41,4 +41,7 @@ void sheaf__deflate_free(struct sheaf__deflate *z);
 sheaf_status sheaf__deflate_next(struct sheaf__deflate *z, struct sheaf__zip_io *io, bool finish,
                                  sheaf_error *err);
 
+/* CRC-32 as gzip and ZIP have it: goes on from `crc`, 0 at the start. */
+uint32_t sheaf__crc32_extend(uint32_t crc, const void *data, size_t size);
+
 #endif

@@ -136,6 +136,23 @@ bool sheaf__str_is_utf8(const char *text, size_t size)
     return true;
 }
 
+size_t sheaf__utf8_put(uint32_t point, void *out)
+{
+    uint8_t *bytes = out;
+    if (point < 0x80) {
+        bytes[0] = (uint8_t)point;
+        return 1;
+    }
+    if (point > 0x10ffff || (point >= 0xd800 && point < 0xe000))
+        return 0;
+    const size_t more = point < 0x800 ? 1 : point < 0x10000 ? 2 : 3;
+    static const uint8_t marks[] = {0, 0xc0, 0xe0, 0xf0};
+    bytes[0] = (uint8_t)(marks[more] | point >> (6 * more));
+    for (size_t i = 1; i <= more; i++)
+        bytes[i] = (uint8_t)(0x80 | (point >> (6 * (more - i)) & 0x3f));
+    return 1 + more;
+}
+
 const char *sheaf__str_text(const struct sheaf__str *str)
 {
     return str->text ? str->text : "";

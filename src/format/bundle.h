@@ -24,7 +24,7 @@ struct sheaf_bundle {
     size_t first; /* first item that is not a slice of another */
     struct sheaf__bundle_file files[SHEAF__BUNDLE_FILES];
     unsigned next_file;            /* the one to be closed when another is needed */
-    uint8_t *scratch;              /* SCRATCH bytes, made when needed */
+    uint8_t *scratch;              /* SHEAF__BUNDLE_SCRATCH bytes, made when needed */
     struct sheaf__sidecar sidecar; /* zeroed if there is none that belongs to the index */
 };
 
@@ -40,6 +40,13 @@ sheaf_tensor *sheaf__bundle_read_slice(sheaf_bundle *b, const struct sheaf__bund
  * to. */
 sheaf_status sheaf__bundle_read_into(sheaf_bundle *b, const struct sheaf__bundle_item *item,
                                      const struct sheaf__slice *slice, void *out, sheaf_error *err);
+/* Verifies the checksums of everything that makes up a tensor of numbers. */
+sheaf_status sheaf__bundle_check_sums(sheaf_bundle *b, const struct sheaf__bundle_item *item,
+                                      sheaf_error *err);
+/* Reads a slice as sheaf__bundle_read_into() does, but its own bytes alone and no checksum: for tensors
+ * that are read in parts. */
+sheaf_status sheaf__bundle_read_part(sheaf_bundle *b, const struct sheaf__bundle_item *item,
+                                     const struct sheaf__slice *slice, void *out, sheaf_error *err);
 
 /* For the files beside this one that make up the reader (bundle_data.c, bundle_slices.c). */
 
@@ -53,6 +60,13 @@ struct sheaf__bundle_sink {
 /* Reads the bytes of an item that is stored whole and is no string; verifies the checksum. */
 sheaf_status sheaf__bundle_stream(sheaf_bundle *b, const struct sheaf__bundle_item *item,
                                   const struct sheaf__bundle_sink *sink, sheaf_error *err);
+/* Reads elements [first, first + count) of such an item, unverified. */
+sheaf_status sheaf__bundle_fetch(sheaf_bundle *b, const struct sheaf__bundle_item *item,
+                                 int64_t first, int64_t count, void *out, sheaf_error *err);
+/* SHEAF__BUNDLE_SCRATCH bytes of the bundle's. */
+#define SHEAF__BUNDLE_SCRATCH \
+    (1 << 20) /* read at once: still in the cache when its checksum is taken */
+sheaf_status sheaf__bundle_scratch(sheaf_bundle *b, sheaf_error *err);
 /* Strings that are stored whole. */
 sheaf_tensor *sheaf__bundle_strings(sheaf_bundle *b, const struct sheaf__bundle_item *item,
                                     sheaf_error *err);
@@ -86,6 +100,14 @@ sheaf_status sheaf__bundle_writer_add(struct sheaf__bundle_writer *w, const void
                                       size_t key_size, const sheaf_shape *full,
                                       const struct sheaf__extent *extents,
                                       const sheaf_tensor *tensor, sheaf_error *err);
+/* The same in pieces, for numbers: what the tensor is, then its bytes, which are a slice's where `slice` is less than all of
+ * its tensor. */
+sheaf_status sheaf__bundle_writer_begin(struct sheaf__bundle_writer *w, const char *key,
+                                        sheaf_dtype dtype, const struct sheaf__slice *slice,
+                                        sheaf_error *err);
+sheaf_status sheaf__bundle_writer_put(struct sheaf__bundle_writer *w, const void *data, size_t size,
+                                      sheaf_error *err);
+sheaf_status sheaf__bundle_writer_end(struct sheaf__bundle_writer *w, sheaf_error *err);
 /* Makes data and index durable under their names and frees the writer, in any case. */
 sheaf_status sheaf__bundle_writer_finish(struct sheaf__bundle_writer *w, sheaf_error *err);
 /* Gives up: nothing is left. NULL is nothing. */

@@ -12,8 +12,6 @@
 
 /* Bytes of tensors that are stored whole. */
 
-#define SCRATCH (1 << 20) /* read at once: still in the cache when its checksum is taken */
-
 /* "tensor K" or "a slice of tensor K" for errors: the key of a slice is no text. */
 static void describe(const struct sheaf__bundle_item *item, char *text, size_t size)
 {
@@ -141,16 +139,35 @@ static sheaf_status check_crc(sheaf_bundle *b, const struct sheaf__bundle_item *
                                "checksum mismatch: stored %08x, found %08x", stored, found);
 }
 
+sheaf_status sheaf__bundle_scratch(sheaf_bundle *b, sheaf_error *err)
+{
+    if (!b->scratch)
+        b->scratch = sheaf__alloc_aligned(SHEAF__BUNDLE_SCRATCH);
+    return b->scratch ? SHEAF_OK : sheaf__no_memory(err, "reading a checkpoint");
+}
+
+sheaf_status sheaf__bundle_fetch(sheaf_bundle *b, const struct sheaf__bundle_item *item,
+                                 int64_t first, int64_t count, void *out, sheaf_error *err)
+{
+    const sheaf_dtype dtype = (sheaf_dtype)item->dtype;
+    const size_t width = sheaf_dtype_size(dtype), size = (size_t)count * width;
+    SHEAF__TRY(read_exactly(b, item, (uint64_t)first * width, out, size, err));
+    if (b->index.big_endian)
+        sheaf__dtype_swap(dtype, out, size);
+    return SHEAF_OK;
+}
+
 sheaf_status sheaf__bundle_stream(sheaf_bundle *b, const struct sheaf__bundle_item *item,
                                   const struct sheaf__bundle_sink *sink, sheaf_error *err)
 {
     SHEAF__TRY(sheaf__bundle_check_item(b, item, err));
     size_t width = sheaf_dtype_size((sheaf_dtype)item->dtype);
-    if (!sink->direct && !b->scratch && !(b->scratch = sheaf__alloc_aligned(SCRATCH)))
-        return sheaf__no_memory(err, "reading a checkpoint");
+    if (!sink->direct)
+        SHEAF__TRY(sheaf__bundle_scratch(b, err));
     uint32_t crc = 0;
     for (uint64_t at = 0; at < item->size;) {
-        size_t size = item->size - at < SCRATCH ? (size_t)(item->size - at) : SCRATCH;
+        const uint64_t left = item->size - at;
+        size_t size = left < SHEAF__BUNDLE_SCRATCH ? (size_t)left : SHEAF__BUNDLE_SCRATCH;
         uint8_t *to = sink->direct ? (uint8_t *)sink->direct + at : b->scratch;
         SHEAF__TRY(read_exactly(b, item, at, to, size, err));
         crc = sheaf__crc32c_extend(crc, to, size);

@@ -254,6 +254,53 @@ sheaf_status sheaf__bundle_read_into(sheaf_bundle *b, const struct sheaf__bundle
     return status;
 }
 
+/* A piece and the bundle it is in. */
+struct fetching {
+    sheaf_bundle *bundle;
+    const struct sheaf__bundle_item *item;
+};
+
+static sheaf_status fetch(void *user, int64_t first, int64_t count, void *out, sheaf_error *err)
+{
+    const struct fetching *f = user;
+    return sheaf__bundle_fetch(f->bundle, f->item, first, count, out, err);
+}
+
+sheaf_status sheaf__bundle_read_part(sheaf_bundle *b, const struct sheaf__bundle_item *item,
+                                     const struct sheaf__slice *slice, void *out, sheaf_error *err)
+{
+    struct assembly a;
+    SHEAF__TRY(sheaf__bundle_scratch(b, err));
+    SHEAF__TRY(begin_assembly(&a, b, item, slice, err));
+    sheaf_status status = SHEAF_OK;
+    for (size_t i = 0; i < a.count && status >= 0; i++) {
+        struct fetching fetching = {b, a.pieces[i].item};
+        const struct sheaf__slice_gather gather = {
+            .copy = {&a.pieces[i].slice, &a.want, sheaf_dtype_size((sheaf_dtype)item->dtype), out},
+            .fetch = fetch,
+            .user = &fetching,
+            .scratch = b->scratch,
+            .scratch_size = SHEAF__BUNDLE_SCRATCH,
+        };
+        status = sheaf__slice_gather(&gather, err);
+    }
+    end_assembly(&a);
+    return status;
+}
+
+sheaf_status sheaf__bundle_check_sums(sheaf_bundle *b, const struct sheaf__bundle_item *item,
+                                      sheaf_error *err)
+{
+    static const struct sheaf__bundle_sink nowhere;
+    struct assembly a;
+    SHEAF__TRY(begin_assembly(&a, b, item, NULL, err));
+    sheaf_status status = SHEAF_OK;
+    for (size_t i = 0; i < a.count && status >= 0; i++)
+        status = sheaf__bundle_stream(b, a.pieces[i].item, &nowhere, err);
+    end_assembly(&a);
+    return status;
+}
+
 /* Strings are views, so that putting slices together moves no bytes. */
 static sheaf_status read_strings(const struct assembly *a, sheaf_tensor *t, sheaf_error *err)
 {

@@ -17,7 +17,12 @@ struct sheaf__bundle_writer {
     uint64_t size;            /* of the data file so far, `pending` included */
     uint8_t *pending;         /* CHUNK bytes; `filled` of them are not written yet */
     size_t filled;
-    uint32_t crc; /* of the tensor being added */
+    /* The tensor that is being added: where it begins, its checksum so far, its item but for place and checksum. */
+    uint64_t start;
+    uint32_t crc;
+    struct sheaf__buf key;
+    sheaf_dtype dtype;
+    sheaf_shape shape;
     struct sheaf__bundle_index index;
 };
 
@@ -28,6 +33,7 @@ void sheaf__bundle_writer_free(struct sheaf__bundle_writer *w)
     if (w->file)
         (void)sheaf__file_close(w->file, NULL); /* drops it: it was not committed */
     sheaf__bundle_index_free(&w->index);
+    sheaf__buf_free(&w->key);
     sheaf__free(w->pending);
     sheaf__free(w->prefix);
     sheaf__free(w);
@@ -120,73 +126,127 @@ static sheaf_status put_strings(struct sheaf__bundle_writer *w, const sheaf_byte
     return SHEAF_OK;
 }
 
-/* Writes the tensor under the (slice's) key. */
-static sheaf_status put_tensor(struct sheaf__bundle_writer *w, const void *key, size_t key_size,
-                               const sheaf_tensor *t, sheaf_error *err)
+/* What is to be added: the whole of a tensor, or where `full` is not NULL a slice. */
+struct part {
+    const void *key;
+    size_t key_size;
+    sheaf_dtype dtype;
+    sheaf_shape shape;
+    const sheaf_shape *full;
+    const struct sheaf__extent *extents;
+};
+
+static int shown(const struct part *p)
 {
-    sheaf_error fault = {0};
+    return (int)(p->key_size > 100 ? 100 : p->key_size);
+}
+
+/* Begins a tensor, or a slice, under the key that it is stored under. */
+static sheaf_status begin_at(struct sheaf__bundle_writer *w, const struct part *p, const void *key,
+                             size_t key_size, sheaf_error *err)
+{
     if (sheaf__bundle_index_added(&w->index, key, key_size))
         return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "tensor '%.*s' was added before",
-                            (int)(key_size > 100 ? 100 : key_size), (const char *)key);
-    const void *data = sheaf__tensor_host(t, &fault);
-    if (!data)
-        return sheaf__error_copy(err, &fault);
-    sheaf_dtype dtype = sheaf_tensor_dtype(t);
-    int64_t count = sheaf_tensor_elements(t);
-    uint64_t offset = w->size;
+                            shown(p), (const char *)p->key);
+    sheaf__buf_clear(&w->key);
+    sheaf__buf_bytes(&w->key, key, key_size);
+    w->dtype = p->dtype;
+    w->shape = p->shape;
+    w->start = w->size;
     w->crc = 0;
-    if (dtype == SHEAF_STRING)
-        SHEAF__TRY(put_strings(w, data, count, err));
-    else
-        SHEAF__TRY(put(w, data, (size_t)count * sheaf_dtype_size(dtype), err));
-    struct sheaf__bundle_item *item = sheaf__bundle_index_add(&w->index, key, key_size);
+    return sheaf__buf_check(&w->key, "the index of a checkpoint", err);
+}
+
+sheaf_status sheaf__bundle_writer_put(struct sheaf__bundle_writer *w, const void *data, size_t size,
+                                      sheaf_error *err)
+{
+    return put(w, data, size, err);
+}
+
+sheaf_status sheaf__bundle_writer_end(struct sheaf__bundle_writer *w, sheaf_error *err)
+{
+    struct sheaf__bundle_item *item = sheaf__bundle_index_add(&w->index, w->key.data, w->key.size);
     if (!item)
         return sheaf__no_memory(err, "the index of a checkpoint");
-    item->dtype = (uint32_t)dtype;
-    item->shape = sheaf_tensor_shape(t);
-    item->offset = offset;
-    item->size = w->size - offset;
+    item->dtype = (uint32_t)w->dtype;
+    item->shape = w->shape;
+    item->offset = w->start;
+    item->size = w->size - w->start;
     item->crc = sheaf__crc32c_mask(w->crc);
     return SHEAF_OK;
 }
 
 /* Notes one more slice in the entry of the whole tensor. */
-static sheaf_status note_slice(struct sheaf__bundle_writer *w, const void *key, size_t key_size,
-                               sheaf_shape full, const struct sheaf__extent *extents,
-                               sheaf_dtype dtype, sheaf_error *err)
+static sheaf_status note_slice(struct sheaf__bundle_writer *w, const struct part *p,
+                               sheaf_error *err)
 {
-    struct sheaf__bundle_item *item = sheaf__bundle_index_added(&w->index, key, key_size);
+    struct sheaf__bundle_item *item = sheaf__bundle_index_added(&w->index, p->key, p->key_size);
     if (!item) {
-        item = sheaf__bundle_index_add(&w->index, key, key_size);
+        item = sheaf__bundle_index_add(&w->index, p->key, p->key_size);
         if (!item)
             return sheaf__no_memory(err, "the index of a checkpoint");
-        item->dtype = (uint32_t)dtype;
-        item->shape = full;
+        item->dtype = (uint32_t)p->dtype;
+        item->shape = *p->full;
     }
-    if (!sheaf__bundle_item_append(item, extents, 1))
+    if (!sheaf__bundle_item_append(item, p->extents, 1))
         return sheaf__no_memory(err, "the index of a checkpoint");
     return SHEAF_OK;
 }
 
-static sheaf_status add_slice(struct sheaf__bundle_writer *w, const void *key, size_t key_size,
-                              sheaf_shape full, const struct sheaf__extent *extents,
-                              const sheaf_tensor *t, sheaf_error *err)
+/* Begins a slice: it must be of the same tensor as those before it. */
+static sheaf_status begin_slice(struct sheaf__bundle_writer *w, const struct part *p,
+                                sheaf_error *err)
 {
-    const struct sheaf__bundle_item *item = sheaf__bundle_index_added(&w->index, key, key_size);
-    if (item && (!item->slices || item->dtype != (uint32_t)sheaf_tensor_dtype(t) ||
-                 !sheaf_shape_equal(item->shape, full)))
+    const struct sheaf__bundle_item *item =
+        sheaf__bundle_index_added(&w->index, p->key, p->key_size);
+    if (item && (!item->slices || item->dtype != (uint32_t)p->dtype ||
+                 !sheaf_shape_equal(item->shape, *p->full)))
         return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
                             "a slice of tensor '%.*s' was added that was added before in another "
                             "form",
-                            (int)(key_size > 100 ? 100 : key_size), (const char *)key);
-    struct sheaf__buf slice_key = {0};
-    sheaf__slice_key(&slice_key, key, key_size, extents, full.rank);
-    sheaf_status status = sheaf__buf_check(&slice_key, "the key of a slice", err);
+                            shown(p), (const char *)p->key);
+    struct sheaf__buf key = {0};
+    sheaf__slice_key(&key, p->key, p->key_size, p->extents, p->full->rank);
+    sheaf_status status = sheaf__buf_check(&key, "the key of a slice", err);
     if (status >= 0)
-        status = put_tensor(w, slice_key.data, slice_key.size, t, err);
-    sheaf__buf_free(&slice_key);
-    SHEAF__TRY(status);
-    return note_slice(w, key, key_size, full, extents, sheaf_tensor_dtype(t), err);
+        status = begin_at(w, p, key.data, key.size, err);
+    sheaf__buf_free(&key);
+    return status < 0 ? status : note_slice(w, p, err);
+}
+
+static sheaf_status begin(struct sheaf__bundle_writer *w, const struct part *p, sheaf_error *err)
+{
+    if (p->key_size == 0 || sheaf__bundle_is_slice_key(p->key, p->key_size))
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                            "a tensor's key is empty or starts with a zero byte");
+    if (!p->full)
+        return begin_at(w, p, p->key, p->key_size, err);
+    struct sheaf__slice slice;
+    if (!sheaf__slice_from(*p->full, p->extents, &slice) ||
+        !sheaf_shape_equal(slice.shape, p->shape))
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                            "a slice of shape %s does not fit where it shall lie in tensor '%.*s' "
+                            "of shape %s",
+                            SHEAF__SHAPE_TEXT(p->shape), shown(p), (const char *)p->key,
+                            SHEAF__SHAPE_TEXT(*p->full));
+    return sheaf__slice_is_all(&slice) ? begin_at(w, p, p->key, p->key_size, err)
+                                       : begin_slice(w, p, err);
+}
+
+sheaf_status sheaf__bundle_writer_begin(struct sheaf__bundle_writer *w, const char *key,
+                                        sheaf_dtype dtype, const struct sheaf__slice *slice,
+                                        sheaf_error *err)
+{
+    struct sheaf__extent extents[SHEAF_MAX_RANK];
+    const bool whole = sheaf__slice_is_all(slice);
+    sheaf__slice_spell(slice, extents);
+    const struct part part = {.key = key,
+                              .key_size = strlen(key),
+                              .dtype = dtype,
+                              .shape = slice->shape,
+                              .full = whole ? NULL : &slice->full,
+                              .extents = extents};
+    return begin(w, &part, err);
 }
 
 sheaf_status sheaf__bundle_writer_add(struct sheaf__bundle_writer *w, const void *key,
@@ -195,22 +255,23 @@ sheaf_status sheaf__bundle_writer_add(struct sheaf__bundle_writer *w, const void
                                       const sheaf_tensor *tensor, sheaf_error *err)
 {
     SHEAF__TRY(sheaf_tensor_status(tensor, err));
-    if (key_size == 0 || sheaf__bundle_is_slice_key(key, key_size))
-        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
-                            "a tensor's key is empty or starts with a zero byte");
-    if (!full)
-        return put_tensor(w, key, key_size, tensor, err);
-    struct sheaf__slice slice;
-    sheaf_shape shape = sheaf_tensor_shape(tensor);
-    if (!sheaf__slice_from(*full, extents, &slice) || !sheaf_shape_equal(slice.shape, shape))
-        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
-                            "a slice of shape %s does not fit where it shall lie in tensor '%.*s' "
-                            "of shape %s",
-                            SHEAF__SHAPE_TEXT(shape), (int)(key_size > 100 ? 100 : key_size),
-                            (const char *)key, SHEAF__SHAPE_TEXT(*full));
-    if (sheaf__slice_is_all(&slice))
-        return put_tensor(w, key, key_size, tensor, err);
-    return add_slice(w, key, key_size, *full, extents, tensor, err);
+    const struct part part = {.key = key,
+                              .key_size = key_size,
+                              .dtype = sheaf_tensor_dtype(tensor),
+                              .shape = sheaf_tensor_shape(tensor),
+                              .full = full,
+                              .extents = extents};
+    sheaf_error fault = {0};
+    SHEAF__TRY(begin(w, &part, err));
+    const void *data = sheaf__tensor_host(tensor, &fault);
+    if (!data)
+        return sheaf__error_copy(err, &fault);
+    const int64_t count = sheaf_tensor_elements(tensor);
+    if (part.dtype == SHEAF_STRING)
+        SHEAF__TRY(put_strings(w, data, count, err));
+    else
+        SHEAF__TRY(put(w, data, (size_t)count * sheaf_dtype_size(part.dtype), err));
+    return sheaf__bundle_writer_end(w, err);
 }
 
 /* Puts data and index in their places. */

@@ -25,9 +25,27 @@ struct sheaf__npy {
     uint64_t offset; /* of the first element in the file */
 };
 
+/* Bytes that tell how long a header is. */
+#define SHEAF__NPY_START 12
+
 /* What stands before the elements of a file; `path` is for errors. */
 sheaf_status sheaf__npy_parse(const uint8_t *data, size_t size, const char *path,
                               struct sheaf__npy *npy, sheaf_error *err);
+/* The same when only the first `size` bytes of `total` are at hand: SHEAF__NPY_START of them, then as many as
+ * sheaf__npy_head_size() tells. */
+sheaf_status sheaf__npy_parse_head(const uint8_t *data, size_t size, uint64_t total,
+                                   const char *path, struct sheaf__npy *npy, sheaf_error *err);
+/* Bytes before the first element, as the start of a file has it; SHEAF__NPY_START if it is no such file. */
+size_t sheaf__npy_head_size(const uint8_t start[SHEAF__NPY_START]);
+/* The elements, which are at `data`, in memory that `owner` keeps: `npy` lies about nothing. Views of it where the bytes
+ * need no change. The caller's count. */
+sheaf_tensor *sheaf__npy_tensor(const struct sheaf__npy *npy, const uint8_t *data, void *owner,
+                                const char *path, sheaf_error *err);
+/* Appends what NumPy writes before the elements of an array: `width` is of a string. SHEAF_ERR_UNIMPLEMENTED: a dtype
+ * that it does not have. */
+struct sheaf__buf;
+sheaf_status sheaf__npy_header(struct sheaf__buf *out, sheaf_dtype dtype, sheaf_shape shape,
+                               size_t width, sheaf_error *err);
 /* As sheaf_npy_load(); the caller's count. */
 sheaf_tensor *sheaf__npy_load(const char *path, sheaf_error *err);
 

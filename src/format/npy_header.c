@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/str.h"
 #include "format/npy.h"
 #include "tensor/shape.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* The header is text of Python: {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }. Of that
@@ -318,8 +320,16 @@ static sheaf_status find_header(struct parser *p, size_t size, sheaf_error *err)
     return SHEAF_OK;
 }
 
-sheaf_status sheaf__npy_parse(const uint8_t *data, size_t size, const char *path,
-                              struct sheaf__npy *npy, sheaf_error *err)
+size_t sheaf__npy_head_size(const uint8_t start[SHEAF__NPY_START])
+{
+    if (memcmp(start, MAGIC, MAGIC_SIZE) != 0)
+        return SHEAF__NPY_START;
+    return start[MAGIC_SIZE] == 1 ? (size_t)10 + start[8] + (size_t)start[9] * 256
+                                  : (size_t)12 + sheaf__load32(start + 8);
+}
+
+sheaf_status sheaf__npy_parse_head(const uint8_t *data, size_t size, uint64_t total,
+                                   const char *path, struct sheaf__npy *npy, sheaf_error *err)
 {
     struct parser p = {.file = data, .at = (const char *)data, .path = path, .npy = npy};
     size_t bytes;
@@ -329,9 +339,68 @@ sheaf_status sheaf__npy_parse(const uint8_t *data, size_t size, const char *path
     SHEAF__TRY(data_size(&p, &bytes, err));
     p.at = p.end;
     npy->offset = (uint64_t)((const uint8_t *)p.end - data);
-    if (bytes > size - npy->offset)
+    if (bytes > total - npy->offset)
         return fail(&p, err, SHEAF_ERR_DATA_LOSS,
-                    "the file has %zu bytes of an array of shape %s, expected %zu",
-                    size - (size_t)npy->offset, SHEAF__SHAPE_TEXT(npy->shape), bytes);
+                    "the file has %llu bytes of an array of shape %s, expected %zu",
+                    (unsigned long long)(total - npy->offset), SHEAF__SHAPE_TEXT(npy->shape),
+                    bytes);
     return SHEAF_OK;
+}
+
+sheaf_status sheaf__npy_parse(const uint8_t *data, size_t size, const char *path,
+                              struct sheaf__npy *npy, sheaf_error *err)
+{
+    return sheaf__npy_parse_head(data, size, size, path, npy, err);
+}
+
+/* ---- writing ---- */
+
+#define GROWTH 21 /* digits that NumPy keeps room for, so that the first axis can grow in place */
+
+/* "<f4"; false: NumPy has no such dtype. */
+static bool put_descr(struct sheaf__str *text, sheaf_dtype dtype, size_t width)
+{
+    if (dtype == SHEAF_STRING) {
+        sheaf__str_printf(text, "|S%zu", width);
+        return true;
+    }
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        if (numbers[i].dtype == dtype) {
+            sheaf__str_printf(text, "%c%c%d", numbers[i].size == 1 ? '|' : '<', numbers[i].kind,
+                              numbers[i].size);
+            return true;
+        }
+    return false;
+}
+
+sheaf_status sheaf__npy_header(struct sheaf__buf *out, sheaf_dtype dtype, sheaf_shape shape,
+                               size_t width, sheaf_error *err)
+{
+    struct sheaf__str text = {0};
+    sheaf__str_add(&text, "{'descr': '");
+    if (!put_descr(&text, dtype, width)) {
+        sheaf__str_free(&text);
+        return sheaf__error(err, SHEAF_ERR_UNIMPLEMENTED, "NumPy's files have no dtype %s",
+                            sheaf_dtype_name(dtype));
+    }
+    sheaf__str_add(&text, "', 'fortran_order': False, 'shape': (");
+    for (int i = 0; i < shape.rank; i++)
+        sheaf__str_printf(&text, i ? ", %lld" : "%lld", (long long)shape.dims[i]);
+    sheaf__str_add(&text, shape.rank == 1 ? ",), }" : "), }");
+    char first[24];
+    if (shape.rank)
+        for (int n = snprintf(first, sizeof(first), "%lld", (long long)shape.dims[0]); n < GROWTH;
+             n++)
+            sheaf__str_char(&text, ' ');
+    while (!text.failed && (MAGIC_SIZE + 4 + text.size + 1) % 64)
+        sheaf__str_char(&text, ' ');
+    sheaf__str_char(&text, '\n');
+    sheaf__buf_bytes(out, MAGIC "\1\0", MAGIC_SIZE + 2);
+    sheaf__buf_byte(out, (uint8_t)text.size);
+    sheaf__buf_byte(out, (uint8_t)(text.size >> 8));
+    sheaf__buf_bytes(out, sheaf__str_text(&text), text.size);
+    const bool failed = text.failed;
+    sheaf__str_free(&text);
+    return failed ? sheaf__no_memory(err, "the header of an array")
+                  : sheaf__buf_check(out, "the header of an array", err);
 }

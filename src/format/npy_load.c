@@ -1,34 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/error.h"
 #include "base/file.h"
+#include "base/str.h"
 #include "format/npy.h"
 #include "tensor/shape.h"
 #include "tensor/strings.h"
 
 #include <string.h>
 
-/* A file and what it says of itself. */
+/* Elements in memory and what their file says of them. */
 struct source {
-    struct sheaf__map *map;
     struct sheaf__npy npy;
     const uint8_t *data; /* first element */
+    void *owner;         /* of that memory: a mapped file, a buffer */
+    const char *path;    /* for errors */
     sheaf_shape shape;   /* as the elements lie, row-major */
     int64_t elements;
 };
 
 /* ---- numbers ---- */
 
-static void release_map(void *data, void *map)
+static void release_owner(void *data, void *owner)
 {
     (void)data;
-    sheaf__unref(map);
+    sheaf__unref(owner);
 }
 
 /* The elements as they lie in the file. */
 static sheaf_tensor *view(const struct source *s, size_t bytes, sheaf_error *err)
 {
-    struct sheaf__buffer *buffer =
-        sheaf__buffer_wrap((void *)(uintptr_t)s->data, bytes, release_map, sheaf__ref(s->map), err);
+    struct sheaf__buffer *buffer = sheaf__buffer_wrap((void *)(uintptr_t)s->data, bytes,
+                                                      release_owner, sheaf__ref(s->owner), err);
     sheaf_tensor *t = buffer ? sheaf__tensor_over(s->npy.dtype, s->shape, buffer, 0, err) : NULL;
     sheaf__unref(buffer);
     return t;
@@ -79,7 +81,7 @@ static sheaf_tensor *byte_strings(const struct source *s, sheaf_error *err)
             size--;
         out[i] = (sheaf_bytes){text, size};
     }
-    if (sheaf__string_keep(t, s->map, err) < 0) {
+    if (sheaf__string_keep(t, s->owner, err) < 0) {
         sheaf__unref(t);
         t = NULL;
     }
@@ -93,23 +95,6 @@ static uint32_t code_point(const struct source *s, size_t i)
     return s->npy.big_endian ? __builtin_bswap32(point) : point;
 }
 
-/* Writes the UTF-8 of a code point, at most four bytes; returns how many, 0: it is none. */
-static size_t put_utf8(uint32_t point, uint8_t *out)
-{
-    if (point < 0x80) {
-        out[0] = (uint8_t)point;
-        return 1;
-    }
-    if (point > 0x10ffff || (point >= 0xd800 && point < 0xe000))
-        return 0;
-    const size_t more = point < 0x800 ? 1 : point < 0x10000 ? 2 : 3;
-    static const uint8_t marks[] = {0, 0xc0, 0xe0, 0xf0};
-    out[0] = (uint8_t)(marks[more] | point >> (6 * more));
-    for (size_t i = 1; i <= more; i++)
-        out[i] = (uint8_t)(0x80 | (point >> (6 * (more - i)) & 0x3f));
-    return 1 + more;
-}
-
 /* The text of element `i` at `out`; where it ends, NULL if it is none. */
 static uint8_t *put_text(const struct source *s, int64_t i, uint8_t *out, sheaf_error *err)
 {
@@ -118,9 +103,9 @@ static uint8_t *put_text(const struct source *s, int64_t i, uint8_t *out, sheaf_
     while (width > 0 && code_point(s, first + width - 1) == 0)
         width--;
     for (size_t k = first; k < first + width; k++) {
-        const size_t size = put_utf8(code_point(s, k), out);
+        const size_t size = sheaf__utf8_put(code_point(s, k), out);
         if (size == 0) {
-            const struct sheaf__place place = {s->map->path, SHEAF__UNKNOWN, s->npy.offset + 4 * k};
+            const struct sheaf__place place = {s->path, SHEAF__UNKNOWN, s->npy.offset + 4 * k};
             sheaf__error_at(err, SHEAF_ERR_DATA_LOSS, &place,
                             "text %lld has the code point 0x%x, which is none", (long long)i,
                             code_point(s, k));
@@ -169,34 +154,35 @@ static sheaf_tensor *transpose(sheaf_tensor *t, sheaf_error *err)
     return turned;
 }
 
-static sheaf_tensor *load(struct source *s, sheaf_error *err)
+sheaf_tensor *sheaf__npy_tensor(const struct sheaf__npy *npy, const uint8_t *data, void *owner,
+                                const char *path, sheaf_error *err)
 {
-    const sheaf_shape shape = s->npy.shape;
-    const bool turn = s->npy.column_major && shape.rank > 1;
-    s->data = s->map->data + s->npy.offset;
-    s->elements = sheaf_shape_elements(shape);
-    s->shape = shape;
+    const sheaf_shape shape = npy->shape;
+    const bool turn = npy->column_major && shape.rank > 1;
+    struct source s = {.npy = *npy, .data = data, .owner = owner, .path = path, .shape = shape};
+    s.elements = sheaf_shape_elements(shape);
     for (int i = 0; turn && i < shape.rank; i++)
-        s->shape.dims[i] = shape.dims[shape.rank - 1 - i];
-    sheaf_tensor *t = s->npy.kind == SHEAF__NPY_NUMBERS ? numbers(s, err)
-                      : s->npy.kind == SHEAF__NPY_BYTES ? byte_strings(s, err)
-                                                        : texts(s, err);
+        s.shape.dims[i] = shape.dims[shape.rank - 1 - i];
+    sheaf_tensor *t = npy->kind == SHEAF__NPY_NUMBERS ? numbers(&s, err)
+                      : npy->kind == SHEAF__NPY_BYTES ? byte_strings(&s, err)
+                                                      : texts(&s, err);
     return t && turn ? transpose(t, err) : t;
 }
 
 sheaf_tensor *sheaf__npy_load(const char *path, sheaf_error *err)
 {
-    struct source s = {0};
+    struct sheaf__map *map = NULL;
+    struct sheaf__npy npy;
     if (!path) {
         sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "there is no name of a file");
         return NULL;
     }
-    if (sheaf__file_map(path, &s.map, err) < 0)
+    if (sheaf__file_map(path, &map, err) < 0)
         return NULL;
     sheaf_tensor *t = NULL;
-    if (sheaf__npy_parse(s.map->data, s.map->size, path, &s.npy, err) >= 0)
-        t = load(&s, err);
-    sheaf__unref(s.map);
+    if (sheaf__npy_parse(map->data, map->size, path, &npy, err) >= 0)
+        t = sheaf__npy_tensor(&npy, map->data + npy.offset, map, path, err);
+    sheaf__unref(map);
     return t;
 }
 

@@ -40,6 +40,22 @@ struct sheaf__slice_copy {
 void sheaf__slice_scatter(const struct sheaf__slice_copy *copy, int64_t first, int64_t count,
                           const void *data);
 
+/* Gathers what slices `from` and `to` of a tensor share out of a file that holds `from`, reading no
+ * more than those bytes, small gaps, and `scratch_size` at once. */
+struct sheaf__slice_gather {
+    struct sheaf__slice_copy copy;
+    /* Reads elements [first, first + count) of `from` to `out`. */
+    sheaf_status (*fetch)(void *user, int64_t first, int64_t count, void *out, sheaf_error *err);
+    void *user;
+    void *scratch;
+    size_t scratch_size;
+};
+sheaf_status sheaf__slice_gather(const struct sheaf__slice_gather *g, sheaf_error *err);
+
+/* The box that begins with element `first` of a slice, as many as follow each other in its row-major order and are
+ * at most `most` (at least 1); `first` 0 or where the box before ended. */
+struct sheaf__slice sheaf__slice_box(const struct sheaf__slice *s, int64_t first, int64_t most);
+
 /* Start and length as they are spelled in an index; length SHEAF__WHOLE_AXIS: all of the axis. */
 #define SHEAF__WHOLE_AXIS (-1)
 struct sheaf__extent {

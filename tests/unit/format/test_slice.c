@@ -181,12 +181,125 @@ static void scatter_is_right(void **state)
     }
 }
 
+static sheaf_shape random_shape(struct sheaf__philox *random, int most)
+{
+    sheaf_shape full = {.rank = (int32_t)sheaf__philox_below(random, 5)};
+    for (int32_t i = 0; i < full.rank; i++)
+        full.dims[i] = 1 + (int64_t)sheaf__philox_below(random, (uint64_t)most);
+    return full;
+}
+
+/* Boxes of a slice follow each other without a gap, none larger than it may be. */
+static void boxes_make_up_the_slice(void **state)
+{
+    (void)state;
+    struct sheaf__philox random;
+    sheaf__philox_init(&random, 3, 0);
+    for (int round = 0; round < 500; round++) {
+        const struct sheaf__slice s = random_slice(&random, random_shape(&random, 7));
+        const int64_t count = sheaf_shape_elements(s.shape);
+        const int64_t most = 1 + (int64_t)sheaf__philox_below(&random, 60);
+        for (int64_t at = 0; at < count;) {
+            const struct sheaf__slice box = sheaf__slice_box(&s, at, most);
+            const int64_t size = sheaf_shape_elements(box.shape);
+            assert_true(sheaf__slice_is_valid(&box) && size >= 1 && size <= most);
+            for (int64_t i = 0; i < size; i++)
+                assert_int_equal(place_of(&box, i), place_of(&s, at + i));
+            at += size;
+            assert_true(at <= count);
+        }
+    }
+}
+
+/* A file that holds a slice: element i is its number in the whole tensor. */
+struct numbers {
+    const struct sheaf__slice *slice;
+    int64_t read, calls; /* elements */
+    size_t most;         /* that may be read at once into `scratch` */
+    void *scratch;
+};
+
+static sheaf_status fetch(void *user, int64_t first, int64_t count, void *out, sheaf_error *err)
+{
+    struct numbers *n = user;
+    (void)err;
+    assert_true(first >= 0 && count > 0 && first + count <= sheaf_shape_elements(n->slice->shape));
+    assert_true(out != n->scratch || (size_t)count <= n->most);
+    for (int64_t i = 0; i < count; i++)
+        ((int64_t *)out)[i] = place_of(n->slice, first + i);
+    n->read += count;
+    n->calls++;
+    return SHEAF_OK;
+}
+
+/* What two slices share comes to its place, and nothing else is touched. */
+static void gathers_what_is_shared(void **state)
+{
+    (void)state;
+    static int64_t out[20 * 20 * 20 * 20], scratch[64];
+    struct sheaf__philox random;
+    sheaf__philox_init(&random, 4, 0);
+    for (int round = 0; round < 1000; round++) {
+        const sheaf_shape full = random_shape(&random, round % 2 ? 20 : 6);
+        const struct sheaf__slice from = random_slice(&random, full),
+                                  to = random_slice(&random, full);
+        const int64_t count = sheaf_shape_elements(to.shape);
+        const size_t most = 1 + (size_t)sheaf__philox_below(&random, 64);
+        struct numbers numbers = {.slice = &from, .most = most, .scratch = scratch};
+        const struct sheaf__slice_gather gather = {
+            {&from, &to, 8, out}, fetch, &numbers, scratch, most * 8};
+        sheaf_error err;
+        struct sheaf__slice common;
+        memset(out, 0xff, (size_t)count * 8);
+        rig_ok(sheaf__slice_gather(&gather, &err), &err);
+        const int64_t shared = sheaf__slice_intersect(&from, &to, &common);
+        int64_t found = 0;
+        for (int64_t i = 0; i < count; i++) {
+            found += out[i] >= 0;
+            assert_true(out[i] < 0 || out[i] == place_of(&to, i));
+        }
+        assert_int_equal(found, shared);
+    }
+}
+
+/* Rows of a large matrix are read by themselves; a column of it is read with what lies between, but only where that is
+ * little. */
+static void gathers_no_more_than_it_must(void **state)
+{
+    (void)state;
+    static int64_t out[1000], scratch[1 << 16];
+    const sheaf_shape full = SHEAF_SHAPE(1000, 1000000);
+    const struct sheaf__slice all = sheaf__slice_all(full);
+    struct sheaf__slice row = all, column = all;
+    sheaf_error err;
+    row.shape = SHEAF_SHAPE(1, 1000);
+    row.offset[0] = 999;
+    row.offset[1] = 500000;
+    struct numbers numbers = {.slice = &all, .most = 1 << 16, .scratch = scratch};
+    struct sheaf__slice_gather gather = {
+        {&all, &row, 8, out}, fetch, &numbers, scratch, sizeof(scratch)};
+    rig_ok(sheaf__slice_gather(&gather, &err), &err);
+    assert_int_equal(numbers.read, 1000);
+    assert_int_equal(numbers.calls, 1);
+    assert_int_equal(out[999], 999 * INT64_C(1000000) + 500999);
+    column.shape = SHEAF_SHAPE(1000, 1);
+    gather.copy.to = &column;
+    numbers.read = numbers.calls = 0;
+    rig_ok(sheaf__slice_gather(&gather, &err), &err);
+    assert_true(numbers.read <= 1000 * 4096);
+    assert_int_equal(numbers.calls, 1000);
+    assert_int_equal(out[999], 999 * INT64_C(1000000));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         rig_test(t8_20_keys),
         rig_test(t8_1_texts),
         rig_test(scatter_is_right),
+        rig_test(boxes_make_up_the_slice),
+        rig_test(gathers_what_is_shared),
+        rig_test(gathers_no_more_than_it_must),
     };
     return rig_run(tests);
 }

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "format/npy.h"
+#include "format/tensor_file.h"
+#include "format/zip.h"
+#include "tensor/shape.h"
+
+#include <string.h>
+
+/* NumPy's archives as a file of tensors: each member is a file of one array. */
+
+#define MOST_HEAD (1 << 20) /* bytes before the elements of an array */
+
+struct npz_file {
+    sheaf_tensor_file file;
+    struct sheaf__zip_file *zip;
+    struct sheaf__npy *arrays; /* of every member */
+    char **names;              /* of every member, without ".npy" */
+    uint8_t *turned;           /* a part of a column-major array; made when needed */
+};
+
+static struct npz_file *of(sheaf_tensor_file *f)
+{
+    return (struct npz_file *)f;
+}
+
+static void free_file(sheaf_tensor_file *file)
+{
+    struct npz_file *f = of(file);
+    for (size_t i = 0; f->names && i < sheaf__zip_count(f->zip); i++)
+        sheaf__free(f->names[i]);
+    sheaf__free(f->names);
+    sheaf__free(f->arrays);
+    sheaf__free(f->turned);
+    sheaf__zip_free(f->zip);
+    sheaf__tensor_file_end(file);
+}
+
+/* ---- reading arrays ---- */
+
+static sheaf_tensor *whole(sheaf_tensor_file *file, const struct sheaf__tensor_entry *e,
+                           sheaf_error *err)
+{
+    struct npz_file *f = of(file);
+    const struct sheaf__npy *npy = &f->arrays[e->number];
+    const size_t size = (size_t)sheaf__zip_member(f->zip, e->number)->size;
+    struct sheaf__buffer *bytes = sheaf__buffer_new(NULL, size, err);
+    sheaf_tensor *t = NULL;
+    if (bytes && sheaf__zip_check(f->zip, e->number, bytes->data, err) >= 0)
+        t = sheaf__npy_tensor(npy, (const uint8_t *)bytes->data + npy->offset, bytes, file->path,
+                              err);
+    sheaf__unref(bytes);
+    return t;
+}
+
+static sheaf_status check(sheaf_tensor_file *file, const struct sheaf__tensor_entry *e,
+                          sheaf_error *err)
+{
+    return sheaf__zip_check(of(file)->zip, e->number, NULL, err);
+}
+
+struct fetching {
+    struct npz_file *f;
+    const struct sheaf__tensor_entry *entry;
+};
+
+static sheaf_status fetch(void *user, int64_t first, int64_t count, void *out, sheaf_error *err)
+{
+    const struct fetching *fetching = user;
+    const size_t i = fetching->entry->number;
+    const struct sheaf__npy *npy = &fetching->f->arrays[i];
+    const size_t width = sheaf_dtype_size(npy->dtype), size = (size_t)count * width;
+    SHEAF__TRY(sheaf__zip_read(fetching->f->zip, i, npy->offset + (uint64_t)first * width, out,
+                               size, err));
+    if (npy->big_endian)
+        sheaf__dtype_swap(npy->dtype, out, size);
+    for (size_t k = 0; npy->dtype == SHEAF_BOOL && k < size; k++)
+        ((uint8_t *)out)[k] = ((uint8_t *)out)[k] != 0;
+    return SHEAF_OK;
+}
+
+static struct sheaf__slice turn(const struct sheaf__slice *s)
+{
+    struct sheaf__slice turned = *s;
+    for (int32_t i = 0, k = s->full.rank - 1; k >= 0; i++, k--) {
+        turned.full.dims[i] = s->full.dims[k];
+        turned.shape.dims[i] = s->shape.dims[k];
+        turned.offset[i] = s->offset[k];
+    }
+    return turned;
+}
+
+/* Copies elements of `shape` that lie by columns to where they lie by rows. */
+static void copy_turned(sheaf_shape shape, size_t width, const uint8_t *from, uint8_t *to)
+{
+    int64_t place[SHEAF_MAX_RANK] = {0}, strides[SHEAF_MAX_RANK], step = 1;
+    const int64_t count = sheaf_shape_elements(shape);
+    for (int32_t i = 0; i < shape.rank; i++) {
+        strides[i] = step;
+        step *= shape.dims[i];
+    }
+    int64_t at = 0;
+    for (int64_t n = 0; n < count; n++, to += width) {
+        memcpy(to, from + (size_t)at * width, width);
+        for (int32_t i = shape.rank - 1; i >= 0; i--) {
+            at += strides[i];
+            if (++place[i] < shape.dims[i])
+                break;
+            at -= strides[i] * shape.dims[i];
+            place[i] = 0;
+        }
+    }
+}
+
+static sheaf_status part(sheaf_tensor_file *file, const struct sheaf__tensor_entry *e,
+                         const struct sheaf__slice *slice, void *out, sheaf_error *err)
+{
+    struct npz_file *f = of(file);
+    const bool columns = f->arrays[e->number].column_major && e->shape.rank > 1;
+    const size_t width = sheaf_dtype_size(e->dtype);
+    SHEAF__TRY(sheaf__tensor_file_buffer(&file->scratch, err));
+    if (columns)
+        SHEAF__TRY(sheaf__tensor_file_buffer(&f->turned, err));
+    struct sheaf__slice from = sheaf__slice_all(e->shape), to = *slice;
+    if (columns) {
+        from = turn(&from);
+        to = turn(&to);
+    }
+    struct fetching fetching = {f, e};
+    const struct sheaf__slice_gather gather = {
+        .copy = {&from, &to, width, columns ? f->turned : out},
+        .fetch = fetch,
+        .user = &fetching,
+        .scratch = file->scratch,
+        .scratch_size = SHEAF__TENSOR_FILE_CHUNK,
+    };
+    SHEAF__TRY(sheaf__slice_gather(&gather, err));
+    if (columns)
+        copy_turned(slice->shape, width, f->turned, out);
+    return SHEAF_OK;
+}
+
+static const struct sheaf__tensor_format npz = {
+    .name = "npz", .free = free_file, .whole = whole, .check = check, .part = part};
+
+/* ---- opening ---- */
+
+static sheaf_status read_head(struct npz_file *f, size_t i, sheaf_error *err)
+{
+    const struct sheaf__zip_member *m = sheaf__zip_member(f->zip, i);
+    uint8_t start[SHEAF__NPY_START] = {0};
+    const size_t least = m->size < sizeof(start) ? (size_t)m->size : sizeof(start);
+    SHEAF__TRY(sheaf__zip_read(f->zip, i, 0, start, least, err));
+    size_t size = sheaf__npy_head_size(start);
+    size = size < m->size ? size : (size_t)m->size;
+    size = size < MOST_HEAD ? size : MOST_HEAD;
+    uint8_t *head = sheaf__alloc(size + 1);
+    if (!head)
+        return sheaf__no_memory(err, "the header of an array");
+    sheaf_status status = sheaf__zip_read(f->zip, i, 0, head, size, err);
+    if (status >= 0)
+        status = sheaf__npy_parse_head(head, size, m->size, f->file.path, &f->arrays[i], err);
+    sheaf__free(head);
+    return status;
+}
+
+/* An array that no tensor can be is told of when it is read. */
+static sheaf_status add_member(struct npz_file *f, size_t i, sheaf_error *err)
+{
+    const struct sheaf__zip_member *m = sheaf__zip_member(f->zip, i);
+    const bool array = sheaf__str_ends(m->name, ".npy");
+    f->names[i] = sheaf__strndup(m->name, strlen(m->name) - (array ? 4 : 0));
+    struct sheaf__tensor_entry *e = f->names[i] ? sheaf__tensor_file_add(&f->file, err) : NULL;
+    if (!e)
+        return sheaf__no_memory(err, "the names of tensors");
+    *e = (struct sheaf__tensor_entry){.name = f->names[i], .place = {0, m->data}, .number = i};
+    e->fault = SHEAF_ERR_UNIMPLEMENTED;
+    e->why = "its member is no array of NumPy's";
+    if (!array)
+        return SHEAF_OK;
+    sheaf_error cause = {0};
+    const sheaf_status status = read_head(f, i, &cause);
+    if (status == SHEAF_ERR_UNIMPLEMENTED) {
+        e->why = "its array is of a dtype or a number of axes that no tensor has";
+        return SHEAF_OK;
+    }
+    if (status < 0) {
+        sheaf__error_prefix(&cause, "member '%.100s'", m->name);
+        return sheaf__error_copy(err, &cause);
+    }
+    e->fault = SHEAF_OK;
+    e->dtype = f->arrays[i].dtype;
+    e->shape = f->arrays[i].shape;
+    return SHEAF_OK;
+}
+
+static sheaf_status open_file(struct npz_file *f, sheaf_error *err)
+{
+    SHEAF__TRY(sheaf__zip_open(f->file.path, &f->zip, err));
+    const size_t count = sheaf__zip_count(f->zip);
+    f->names = sheaf__calloc(count + 1, sizeof(*f->names));
+    f->arrays = sheaf__calloc(count + 1, sizeof(*f->arrays));
+    if (!f->names || !f->arrays)
+        return sheaf__no_memory(err, "the names of tensors");
+    for (size_t i = 0; i < count; i++)
+        SHEAF__TRY(add_member(f, i, err));
+    return SHEAF_OK;
+}
+
+sheaf_status sheaf__npz_open(const char *path, sheaf_tensor_file **file, sheaf_error *err)
+{
+    struct npz_file *f = sheaf__tensor_file_new(&npz, sizeof(*f), path, err);
+    if (!f)
+        return SHEAF_ERR_RESOURCE_EXHAUSTED;
+    const sheaf_status status = open_file(f, err);
+    if (status < 0) {
+        free_file(&f->file);
+        return status;
+    }
+    *file = &f->file;
+    return SHEAF_OK;
+}
