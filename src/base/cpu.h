@@ -14,10 +14,6 @@ int sheaf__cpu_count(void);
  * how many there are. */
 size_t sheaf__cpu_list(int *cpus, size_t capacity);
 
-/* CPU limit in cores found under `cgroup_root` ("/sys/fs/cgroup") for the groups that `self`
- * ("/proc/self/cgroup") names; 0 if there is none. For tests with made trees. */
-double sheaf__cpu_quota(const char *cgroup_root, const char *self);
-
 struct sheaf__cpu_features {
     bool sse42;
     bool avx2;
