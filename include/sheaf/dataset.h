@@ -23,7 +23,9 @@ SHEAF_BEGIN_DECLS
 typedef struct sheaf_dataset sheaf_dataset;
 typedef struct sheaf_iterator sheaf_iterator;
 
-/** Let the library choose, within the cores and the memory there are. */
+/** Let the library choose. Parallelism is set while the pipeline runs, by what a call takes against what those take that it
+ *  waits for and that wait for it, within the cores (SHEAF_THREADS); buffers grow where that helps, within a budget of memory
+ *  (sheaf_dataset_options). What comes out, and its order, does not depend on it (S182). */
 #define SHEAF_AUTOTUNE (-1)
 /** Cardinalities that are no number (R9.1). */
 #define SHEAF_INFINITE (-1)
@@ -199,7 +201,10 @@ typedef struct sheaf_shuffle_options {
     int64_t seed;      /**< R9.8; 0 with has_seed false: random */
     bool has_seed;     /**< needed for seed 0 alone */
     bool no_reshuffle; /**< the same order in every iteration */
-    uint64_t reserved[4];
+    /** Of the elements in the buffer; 0: none. A smaller buffer would be another order, so beyond it is
+     *  SHEAF_ERR_RESOURCE_EXHAUSTED, which says how many elements have how many bytes. */
+    uint64_t byte_limit;
+    uint64_t reserved[3];
 } sheaf_shuffle_options;
 /** With an explicit seed in TensorFlow's own order (R9.3–R9.11). */
 SHEAF_API sheaf_dataset *sheaf_dataset_shuffle(sheaf_dataset *d, int64_t buffer_size,
@@ -218,7 +223,7 @@ SHEAF_API sheaf_dataset *sheaf_dataset_enumerate(sheaf_dataset *d, int64_t start
 /** Tuples of an element of each; ends with the shortest. Uses up every input. */
 SHEAF_API sheaf_dataset *sheaf_dataset_zip(sheaf_dataset *const *inputs, size_t count);
 SHEAF_API sheaf_dataset *sheaf_dataset_concatenate(sheaf_dataset *a, sheaf_dataset *b);
-/** A background thread keeps up to `count` elements ready (SHEAF_AUTOTUNE). */
+/** A background thread keeps up to `count` elements ready; SHEAF_AUTOTUNE: more when it was full and is found empty. */
 SHEAF_API sheaf_dataset *sheaf_dataset_prefetch(sheaf_dataset *d, int64_t count);
 /** Parses serialized Examples, one scalar or a batch, into the features' tensors. */
 SHEAF_API sheaf_dataset *sheaf_dataset_parse_example(sheaf_dataset *d,
@@ -274,7 +279,11 @@ typedef struct sheaf_dataset_options {
      *  this way, but if both are 0, none is skipped. SHEAF_INFINITE: any number. What is behind a length that is wrong
      *  cannot be found: the rest of the file is lost, and counts as one record. See sheaf_iterator_account(). */
     int64_t skip_corrupt_per_file, skip_corrupt;
-    uint64_t reserved[2];
+    /** Bytes of elements that an iterator makes ahead, about: prefetch and the parallel stages share it alike, and stop for a
+     *  while when they hold their part, whatever their number of elements; one element each may always hold. 0: what
+     *  SHEAF_INPUT_BYTES says, or else a quarter of the memory that the process may use. */
+    uint64_t memory_bytes;
+    uint64_t reserved[1];
 } sheaf_dataset_options;
 SHEAF_API sheaf_dataset *sheaf_dataset_with_options(sheaf_dataset *d,
                                                     const sheaf_dataset_options *options);

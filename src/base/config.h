@@ -32,6 +32,8 @@
     X(SEED, TEXT, "", NULL, "global seed of random operations; empty: none")                    \
     X(TRACE, PATH, "", NULL,                                                                    \
       "file for a trace of spans (Chrome's JSON), a task adds its name; empty: none")           \
+    X(INPUT_BYTES, INT, "0", "0..1000000000000000",                                             \
+      "bytes that a pipeline may make ahead; 0: a quarter of the memory")                       \
     X(EXPLAIN, PATH, "", NULL,                                                                  \
       "file that is told what input pipelines did, a task adds its name; empty: none")
 

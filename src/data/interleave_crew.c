@@ -35,6 +35,9 @@ struct sheaf__interleave_crew {
 
     struct sheaf__mutex lock; /* guards what follows */
     struct sheaf__cond changed;
+    struct sheaf__cond hired; /* more threads shall work */
+    struct sheaf__crew_size size;
+    int arrived, working; /* threads that have a number; how many of them work */
     struct source **slots;
     size_t open, at, in_block;
     struct source *dead; /* to be freed by the consumer, without the lock */
@@ -63,8 +66,10 @@ static void source_free(struct source *s)
 
 static bool is_full(const struct sheaf__interleave_crew *crew, const struct source *s)
 {
+    const uint64_t sources = crew->p->cycle + (uint64_t)crew->p->threads;
+    const uint64_t part = sheaf__tuner_share(crew->flow.tuner) / sources;
     return s->rows.count >= crew->p->block &&
-           (s->rows.count >= FULL_ROWS || s->bytes >= FULL_BYTES);
+           (s->rows.count >= FULL_ROWS || s->bytes >= (part < FULL_BYTES ? part : FULL_BYTES));
 }
 
 static bool wants_work(const struct sheaf__interleave_crew *crew, const struct source *s)
@@ -142,6 +147,7 @@ static void read_ahead(struct sheaf__interleave_crew *crew, struct source *s)
     sheaf_error err = {0};
     sheaf_status status = SHEAF_OK;
     bool failed_open = false;
+    const int64_t before = sheaf__clock_now();
     if (s->name) {
         struct sheaf__function_watch watch;
         struct sheaf__stretch stretch;
@@ -161,7 +167,9 @@ static void read_ahead(struct sheaf__interleave_crew *crew, struct source *s)
             sheaf__iter_unnamed(&err);
     }
     size_t bytes = bytes_of(&rows);
+    const int64_t ns = sheaf__clock_now() - before;
     sheaf__mutex_lock(&crew->lock);
+    sheaf__crew_size_made(&crew->size, rows.count, 0, ns);
     if (status == SHEAF_OK)
         status = sheaf__rows_move(&rows, rows.count, &s->rows, &err);
     s->bytes += bytes;
@@ -182,7 +190,12 @@ static void crew_main(void *user)
     sheaf_error ignored;
     sheaf_status status = SHEAF_OK;
     sheaf__mutex_lock(&crew->lock);
+    const int number = crew->arrived++;
     while (status >= 0) {
+        if (number >= sheaf__crew_size_now(&crew->size)) {
+            status = sheaf__cond_wait(&crew->hired, &crew->lock, &wait, &ignored);
+            continue;
+        }
         struct source *s = find_source(crew, true);
         bool open = !s && may_open(crew);
         if (!s && !open)
@@ -306,7 +319,18 @@ static void look(const struct sheaf__interleave_crew *crew)
     uint64_t ready = 0;
     for (size_t i = 0; crew->it->note && i < crew->p->cycle; i++)
         ready += crew->slots[i] && crew->slots[i]->rows.count > 0;
-    sheaf__note_fill(crew->it->note, ready, crew->p->cycle, crew->thread_count);
+    sheaf__note_fill(crew->it->note, ready, crew->p->cycle, sheaf__crew_size_now(&crew->size));
+}
+
+/* The consumer comes: perhaps the number of threads changes. */
+static void arrive(struct sheaf__interleave_crew *crew)
+{
+    look(crew);
+    sheaf__crew_size_arrive(&crew->size);
+    const int working = sheaf__crew_size_now(&crew->size);
+    if (working > crew->working)
+        sheaf__cond_broadcast(&crew->hired);
+    crew->working = working;
 }
 
 /* The sources that were opened before the threads run. */
@@ -357,7 +381,7 @@ sheaf_status sheaf__interleave_crew_next(struct sheaf__interleave_crew *crew, si
     struct sheaf__stretch stretch;
     sheaf_status status = SHEAF_OK;
     sheaf__mutex_lock(&crew->lock);
-    look(crew);
+    arrive(crew);
     while (rows->count - before < want) {
         status = step(crew, want - (rows->count - before), rows, err);
         if (status == SHEAF_PENDING && rows->count > before)
@@ -371,6 +395,7 @@ sheaf_status sheaf__interleave_crew_next(struct sheaf__interleave_crew *crew, si
         if (status != SHEAF_OK)
             break;
     }
+    sheaf__crew_size_leave(&crew->size, rows->count - before);
     sheaf__cond_broadcast(&crew->changed);
     sheaf__mutex_unlock(&crew->lock);
     return status == SHEAF_PENDING ? SHEAF_OK : status;
@@ -389,6 +414,9 @@ sheaf_status sheaf__interleave_crew_new(struct sheaf__iter *it, struct sheaf__in
     crew->p = sheaf__iter_params(it);
     crew->unordered = crew->p->options.unordered || it->flow->unordered;
     sheaf__list_init(&crew->future);
+    sheaf__tuner_run_ahead(it->flow->tuner, true);
+    sheaf__crew_size_start(&crew->size, crew->p->options.parallel < 0 ? it->flow->tuner : NULL,
+                           crew->p->threads);
     crew->slots = sheaf__calloc(crew->p->cycle, sizeof(struct source *));
     crew->threads = sheaf__calloc((size_t)crew->p->threads, sizeof(struct sheaf__thread *));
     if (!crew->slots || !crew->threads)
@@ -416,6 +444,8 @@ void sheaf__interleave_crew_free(struct sheaf__interleave_crew *crew)
         source_free(SHEAF__CONTAINER(node, struct source, node));
     sheaf__iter_free(crew->it->inputs[0]);
     crew->it->inputs[0] = NULL;
+    sheaf__tuner_run_ahead(crew->it->flow->tuner, false);
+    sheaf__crew_size_stop(&crew->size);
     sheaf__flow_free(&crew->flow);
     sheaf__free(crew->slots);
     sheaf__free(crew->threads);

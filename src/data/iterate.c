@@ -15,8 +15,10 @@ static struct sheaf_iterator no_memory = {
 static sheaf_status open_tree(sheaf_iterator *it, sheaf_context *context, sheaf_error *err)
 {
     struct sheaf__flow above = {.context = context,
+                                .tuner = &it->tuner,
                                 .unordered = it->dataset->options.unordered,
                                 .divided = it->dataset->divided};
+    sheaf__tuner_start(&it->tuner, &it->dataset->options);
     SHEAF__TRY(sheaf__trail_new(it->dataset, &above.trail, err));
     it->flow.trail = above.trail;
     it->flow.account = above.account = sheaf__account_new(&it->dataset->options);

@@ -9,8 +9,9 @@
 #include "tensor/trackable.h"
 
 struct sheaf_iterator {
-    sheaf_dataset *dataset;   /* counted */
-    struct sheaf__flow flow;  /* with a trail */
+    sheaf_dataset *dataset;  /* counted */
+    struct sheaf__flow flow; /* with a trail */
+    struct sheaf__tuner tuner;
     struct sheaf__iter *root; /* NULL: there was no memory for it */
     struct sheaf__rows rows;
     uint64_t elements, errors;       /* that the consumer was given */

@@ -26,6 +26,8 @@ struct ticket {
     struct sheaf__list_node node;
     bool done;
     struct sheaf__rows input;
+    size_t rows; /* of it */
+    int64_t feed_ns;
     struct outcome *first;
 };
 
@@ -41,8 +43,12 @@ struct sheaf__map_crew {
     struct sheaf__mutex input_lock; /* guards the input iterator; taken before `lock` */
     struct sheaf__mutex lock;       /* guards what follows */
     struct sheaf__cond changed;
+    struct sheaf__cond hired; /* more threads shall work */
+    struct sheaf__crew_size size;
+    int arrived, working; /* threads that have a number; how many of them work */
     struct sheaf__list tickets;
     int ticket_count;
+    uint64_t done, done_bytes; /* tickets so far, bytes of their results */
     size_t ticket_rows;
     bool ended;     /* the input is, or there was no memory to go on */
     bool no_memory; /* to be told at the end */
@@ -76,6 +82,16 @@ static struct outcome *outcome_new(size_t rows)
     return o;
 }
 
+/* Under the lock: so many tickets are open that the threads have something to do next, or what they
+ * hold is their part of the memory. */
+static bool is_full(const struct sheaf__map_crew *crew)
+{
+    const uint64_t open = (uint64_t)crew->ticket_count;
+    const uint64_t each = crew->done > 0 ? crew->done_bytes / crew->done : 0;
+    return crew->ticket_count >= 2 * sheaf__crew_size_now(&crew->size) ||
+           (open > 0 && open * each >= sheaf__tuner_share(crew->flow.tuner));
+}
+
 /* Waits for room and puts a new ticket at the end of the list; NULL when there is nothing more to
  * do. */
 static struct ticket *ticket_new(struct sheaf__map_crew *crew, size_t *rows)
@@ -85,7 +101,7 @@ static struct ticket *ticket_new(struct sheaf__map_crew *crew, size_t *rows)
     sheaf_status status = SHEAF_OK;
     struct ticket *t = NULL;
     sheaf__mutex_lock(&crew->lock);
-    while (!crew->ended && status >= 0 && crew->ticket_count >= 2 * crew->map->threads)
+    while (!crew->ended && status >= 0 && is_full(crew))
         status = sheaf__cond_wait(&crew->changed, &crew->lock, &wait, &ignored);
     if (!crew->ended && status >= 0) {
         t = sheaf__calloc(1, sizeof(*t));
@@ -111,8 +127,12 @@ static struct ticket *take(struct sheaf__map_crew *crew)
     sheaf__mutex_lock(&crew->input_lock);
     struct ticket *t = o ? ticket_new(crew, &rows) : NULL;
     sheaf_status status = SHEAF_OK;
-    if (t)
+    if (t) {
+        const int64_t before = sheaf__clock_now();
         status = sheaf__iter_pull(crew->it->inputs[0], rows, &t->input, &o->err);
+        t->feed_ns = sheaf__clock_now() - before;
+        t->rows = t->input.count;
+    }
     if (!t || status == SHEAF_END) {
         sheaf__mutex_lock(&crew->lock);
         crew->ended = true;
@@ -167,31 +187,66 @@ static void learn(struct sheaf__map_crew *crew, int64_t ns, size_t rows)
         crew->ticket_rows = goal > 2 * crew->ticket_rows ? 2 * crew->ticket_rows : goal;
 }
 
+static uint64_t bytes_of(const struct ticket *t)
+{
+    uint64_t bytes = 0;
+    for (const struct outcome *o = t->first; o; o = o->next)
+        bytes += sheaf__rows_bytes(&o->rows);
+    return bytes;
+}
+
+static void do_ticket(struct sheaf__map_crew *crew, struct sheaf__map_call *call, struct ticket *t)
+{
+    struct sheaf__function_watch watch;
+    struct sheaf__stretch stretch;
+    const int64_t before = sheaf__clock_now();
+    sheaf__function_watch(&watch, crew->it);
+    sheaf__stretch_begin(&stretch, sheaf__note_work(crew->it->note));
+    work(crew->map, call, t);
+    sheaf__stretch_end(&stretch);
+    sheaf__function_watch_end(&watch);
+    const int64_t ns = sheaf__clock_now() - before;
+    const uint64_t bytes = bytes_of(t);
+    sheaf__mutex_lock(&crew->lock);
+    if (t->rows > 0)
+        learn(crew, ns, t->rows);
+    sheaf__crew_size_made(&crew->size, t->rows, t->feed_ns, ns);
+    crew->done++;
+    crew->done_bytes += bytes;
+    t->done = true;
+    sheaf__cond_broadcast(&crew->changed);
+    sheaf__mutex_unlock(&crew->lock);
+}
+
+/* Waits while this thread shall not work. */
+static void stand_by(struct sheaf__map_crew *crew, int number)
+{
+    const struct sheaf__wait wait = {SHEAF__NO_DEADLINE, crew->flow.token, NULL};
+    sheaf_error ignored;
+    sheaf_status status = SHEAF_OK;
+    if (number < sheaf__crew_size_now(&crew->size))
+        return;
+    sheaf__mutex_lock(&crew->lock);
+    while (status >= 0 && number >= sheaf__crew_size_now(&crew->size))
+        status = sheaf__cond_wait(&crew->hired, &crew->lock, &wait, &ignored);
+    sheaf__mutex_unlock(&crew->lock);
+}
+
 static void crew_main(void *user)
 {
     struct sheaf__map_crew *crew = user;
     struct sheaf__map_call call = {0};
-    struct sheaf__function_watch watch;
     struct ticket *t;
+    sheaf__mutex_lock(&crew->lock);
+    const int number = crew->arrived++;
+    sheaf__mutex_unlock(&crew->lock);
     /* Calls are what runs at once, not the pieces of their operations. */
     sheaf__pool_set_alone(crew->map->threads >= sheaf__cpu_count());
-    while ((t = take(crew)) != NULL) {
-        size_t rows = t->input.count;
-        int64_t before = sheaf__clock_now();
-        struct sheaf__stretch stretch;
-        sheaf__function_watch(&watch, crew->it);
-        sheaf__stretch_begin(&stretch, sheaf__note_work(crew->it->note));
-        work(crew->map, &call, t);
-        sheaf__stretch_end(&stretch);
-        sheaf__function_watch_end(&watch);
-        int64_t ns = sheaf__clock_now() - before;
-        sheaf__mutex_lock(&crew->lock);
-        if (rows > 0)
-            learn(crew, ns, rows);
-        t->done = true;
-        sheaf__cond_broadcast(&crew->changed);
-        sheaf__mutex_unlock(&crew->lock);
-    }
+    do {
+        stand_by(crew, number);
+        if ((t = take(crew)) != NULL)
+            do_ticket(crew, &call, t);
+    } while (t);
     sheaf__map_call_free(&call);
 }
 
@@ -225,7 +280,19 @@ static void look(const struct sheaf__map_crew *crew)
     struct sheaf__list_node *node = sheaf__list_first(&crew->tickets);
     for (; crew->it->note && node; node = sheaf__list_next(&crew->tickets, node))
         done += SHEAF__CONTAINER(node, struct ticket, node)->done;
-    sheaf__note_fill(crew->it->note, done, 2 * (uint64_t)crew->map->threads, crew->thread_count);
+    const int working = sheaf__crew_size_now(&crew->size);
+    sheaf__note_fill(crew->it->note, done, 2 * (uint64_t)working, working);
+}
+
+/* The consumer comes: perhaps the number of threads changes. */
+static void arrive(struct sheaf__map_crew *crew)
+{
+    look(crew);
+    sheaf__crew_size_arrive(&crew->size);
+    const int working = sheaf__crew_size_now(&crew->size);
+    if (working > crew->working)
+        sheaf__cond_broadcast(&crew->hired);
+    crew->working = working;
 }
 
 /* Takes a ticket that is done out of the list. */
@@ -236,7 +303,7 @@ static sheaf_status next_ticket(struct sheaf__map_crew *crew, sheaf_error *err)
     sheaf_status status = SHEAF_OK;
     struct ticket *t = NULL;
     sheaf__mutex_lock(&crew->lock);
-    look(crew);
+    arrive(crew);
     sheaf__stretch_begin(&stretch, sheaf__note_wait(crew->it->note));
     while (status >= 0 && !(t = find_done(crew)) && !(crew->ended && crew->ticket_count == 0))
         status = sheaf__cond_wait(&crew->changed, &crew->lock, &wait, err);
@@ -245,6 +312,7 @@ static sheaf_status next_ticket(struct sheaf__map_crew *crew, sheaf_error *err)
         status = SHEAF_OK;
         sheaf__list_remove(&t->node);
         crew->ticket_count--;
+        sheaf__crew_size_leave(&crew->size, t->rows);
         sheaf__cond_broadcast(&crew->changed);
     } else if (status >= 0) {
         status = crew->no_memory ? sheaf__no_memory(err, "a map") : SHEAF_END;
@@ -291,6 +359,9 @@ sheaf_status sheaf__map_crew_new(struct sheaf__iter *it, struct sheaf__map_crew 
     crew->unordered = crew->map->options.unordered || it->flow->unordered;
     crew->ticket_rows = 1;
     sheaf__list_init(&crew->tickets);
+    sheaf__tuner_run_ahead(it->flow->tuner, true);
+    sheaf__crew_size_start(&crew->size, crew->map->options.parallel < 0 ? it->flow->tuner : NULL,
+                           crew->map->threads);
     crew->threads = sheaf__calloc((size_t)crew->map->threads, sizeof(struct sheaf__thread *));
     if (!crew->threads)
         return sheaf__no_memory(err, "a map");
@@ -316,6 +387,8 @@ void sheaf__map_crew_free(struct sheaf__map_crew *crew)
     while ((node = sheaf__list_pop(&crew->tickets)) != NULL)
         ticket_free(SHEAF__CONTAINER(node, struct ticket, node));
     ticket_free(crew->current);
+    sheaf__tuner_run_ahead(crew->it->flow->tuner, false);
+    sheaf__crew_size_stop(&crew->size);
     sheaf__flow_free(&crew->flow);
     sheaf__free(crew->threads);
     sheaf__free(crew);

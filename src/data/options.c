@@ -37,6 +37,7 @@ void sheaf__options_merge(sheaf_dataset_options *into, const sheaf_dataset_optio
     into->measured = into->measured || later->measured;
     merge_number(&into->skip_corrupt_per_file, later->skip_corrupt_per_file);
     merge_number(&into->skip_corrupt, later->skip_corrupt);
+    into->memory_bytes = later->memory_bytes ? later->memory_bytes : into->memory_bytes;
 }
 
 sheaf_status sheaf__reserved_check(const uint64_t reserved[4], sheaf_error *err)
@@ -60,7 +61,7 @@ static sheaf_status check_skips(const sheaf_dataset_options *o, sheaf_error *err
 static sheaf_status describe(sheaf_dataset *d, sheaf_error *err)
 {
     const struct with_options *p = (const void *)d->params;
-    const uint64_t reserved[4] = {p->options.reserved[0], p->options.reserved[1]};
+    const uint64_t reserved[4] = {p->options.reserved[0]};
     SHEAF__TRY(sheaf__reserved_check(reserved, err));
     SHEAF__TRY(check_skips(&p->options, err));
     if (p->options.autoshard < SHEAF_AUTOSHARD_OFF || p->options.autoshard > SHEAF_AUTOSHARD_HINT)

@@ -7,7 +7,7 @@
  * and what is being made together are never more. */
 
 #define AUTOTUNE_FIRST 2
-#define AUTOTUNE_MAX   16
+#define AUTOTUNE_MAX   512
 
 struct prefetch {
     struct sheaf__params params;
@@ -25,6 +25,7 @@ struct prefetch_iter {
     struct sheaf__iter base;
     struct sheaf__flow flow; /* of the input */
     struct sheaf__thread *thread;
+    bool counted; /* by the tuner */
 
     struct sheaf__mutex lock; /* guards what follows */
     struct sheaf__cond changed;
@@ -33,6 +34,8 @@ struct prefetch_iter {
     uint64_t taken; /* rows by the consumer */
     uint64_t made;  /* rows by the thread */
     size_t limit;
+    uint64_t rows, bytes; /* that were measured */
+    bool full;            /* it was, at this limit: the thread had to wait */
     bool ended;
     sheaf_error no_memory; /* ended for that */
 };
@@ -52,6 +55,8 @@ static sheaf_status start(struct sheaf__iter *base, sheaf_error *err)
 {
     struct prefetch_iter *it = (struct prefetch_iter *)base;
     const struct prefetch *p = sheaf__iter_params(base);
+    sheaf__tuner_run_ahead(base->flow->tuner, true);
+    it->counted = true;
     SHEAF__TRY(sheaf__flow_start(&it->flow, base->flow, err));
     it->errors_end = &it->errors;
     it->limit = p->count < 0 ? AUTOTUNE_FIRST : (size_t)p->count;
@@ -60,6 +65,16 @@ static sheaf_status start(struct sheaf__iter *base, sheaf_error *err)
 
 /* ---- the thread ---- */
 
+/* Under the lock. How many rows there may be: the first one tells how many the memory lets. */
+static size_t most(const struct prefetch_iter *it)
+{
+    if (it->rows == 0)
+        return 1;
+    const uint64_t each = it->bytes / it->rows;
+    const uint64_t fit = each > 0 ? sheaf__tuner_share(it->base.flow->tuner) / each : it->limit;
+    return fit >= it->limit ? it->limit : fit > 1 ? (size_t)fit : 1;
+}
+
 /* Waits until there is room for rows; 0 when there is nothing more to do. */
 static size_t wait_for_room(struct prefetch_iter *it)
 {
@@ -67,9 +82,11 @@ static size_t wait_for_room(struct prefetch_iter *it)
     sheaf_error ignored;
     sheaf_status status = SHEAF_OK;
     sheaf__mutex_lock(&it->lock);
-    while (status >= 0 && !it->ended && it->made - it->taken >= it->limit)
+    while (status >= 0 && !it->ended && it->made - it->taken >= most(it)) {
+        it->full = true;
         status = sheaf__cond_wait(&it->changed, &it->lock, &wait, &ignored);
-    size_t room = status < 0 || it->ended ? 0 : it->limit - (size_t)(it->made - it->taken);
+    }
+    size_t room = status < 0 || it->ended ? 0 : most(it) - (size_t)(it->made - it->taken);
     sheaf__mutex_unlock(&it->lock);
     return room > 1 && it->base.dataset->calls ? 1 : room;
 }
@@ -98,7 +115,10 @@ static void prefetch_main(void *user)
     while ((room = wait_for_room(it)) > 0) {
         sheaf__rows_clear(&rows);
         sheaf_status status = sheaf__iter_pull(it->base.inputs[0], room, &rows, &err);
+        const uint64_t bytes = sheaf__rows_bytes(&rows);
         sheaf__mutex_lock(&it->lock);
+        it->rows += rows.count;
+        it->bytes += bytes;
         size_t before = it->ready.count;
         if (status == SHEAF_OK)
             status = sheaf__rows_move(&rows, rows.count, &it->ready, &err);
@@ -137,12 +157,15 @@ static sheaf_status take(struct prefetch_iter *it, size_t want, struct sheaf__ro
     return status;
 }
 
-/* Under the lock. A consumer that finds nothing wants more to be made ahead. */
+/* Under the lock. A consumer that finds nothing, where there was as much as there may be before, is
+ * uneven, and wants more to be made ahead. Where there never was, a larger number changes nothing. */
 static void tune(struct prefetch_iter *it)
 {
     const struct prefetch *p = sheaf__iter_params(&it->base);
-    if (p->count < 0 && it->limit < AUTOTUNE_MAX && it->taken > 0)
-        it->limit *= 2;
+    if (p->count >= 0 || !it->full || most(it) < it->limit || it->limit >= AUTOTUNE_MAX)
+        return;
+    it->limit *= 2;
+    it->full = false;
 }
 
 static sheaf_status next(struct sheaf__iter *base, size_t want, struct sheaf__rows *rows,
@@ -158,7 +181,7 @@ static sheaf_status next(struct sheaf__iter *base, size_t want, struct sheaf__ro
     struct sheaf__stretch stretch;
     sheaf_status status = SHEAF_OK;
     sheaf__mutex_lock(&it->lock);
-    sheaf__note_fill(base->note, it->made - it->taken, it->limit, 1);
+    sheaf__note_fill(base->note, it->made - it->taken, most(it), 1);
     if (it->made == it->taken && !it->ended)
         tune(it);
     sheaf__stretch_begin(&stretch, sheaf__note_wait(base->note));
@@ -191,6 +214,8 @@ static uint64_t sure(const struct sheaf__iter *base)
 static void stop(struct sheaf__iter *base)
 {
     struct prefetch_iter *it = (struct prefetch_iter *)base;
+    if (it->counted)
+        sheaf__tuner_run_ahead(base->flow->tuner, false);
     sheaf__flow_cancel(&it->flow);
     sheaf__iter_join(base, it->thread);
     sheaf__iter_free(base->inputs[0]);

@@ -122,6 +122,14 @@ uint64_t sheaf__block_bytes(const struct sheaf__block *block, size_t at, size_t 
     return bytes;
 }
 
+uint64_t sheaf__rows_bytes(const struct sheaf__rows *rows)
+{
+    uint64_t bytes = 0;
+    for (size_t i = rows->head; i < rows->used; i++)
+        bytes += sheaf__block_bytes(rows->blocks[i], 0, rows->blocks[i]->count);
+    return bytes;
+}
+
 /* ---- the list ---- */
 
 /* Appends a block; uses up the caller's count. */

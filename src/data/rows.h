@@ -93,6 +93,9 @@ void sheaf__block_fetch(const struct sheaf__block *block, size_t at);
 /* Bytes that rows at … at + count - 1 hold, those of strings and of all parts included. */
 uint64_t sheaf__block_bytes(const struct sheaf__block *block, size_t at, size_t count);
 
+/* The same of all rows. */
+uint64_t sheaf__rows_bytes(const struct sheaf__rows *rows);
+
 /* A row as an element; the caller's count. NULL with err: no memory. */
 sheaf_element *sheaf__block_element(struct sheaf__block *block, size_t at, sheaf_error *err);
 /* The same for stages that look at many rows one after the other: the element of the last call is

@@ -29,6 +29,7 @@ struct shuffle_iter {
     size_t capacity; /* slots there is memory for */
     size_t start, count;
     struct sheaf__feed feed;
+    uint64_t bytes; /* that it holds, if they are limited */
     uint64_t taken; /* rows that went into the buffer, or their numbers */
     bool ended;
     bool numbers;              /* there may be some in the buffer */
@@ -47,7 +48,8 @@ struct shuffle_iter {
 static sheaf_status describe(sheaf_dataset *d, sheaf_error *err)
 {
     const struct shuffle *p = (const void *)d->params;
-    SHEAF__TRY(sheaf__reserved_check(p->options.reserved, err));
+    const uint64_t *room = p->options.reserved, reserved[4] = {room[0], room[1], room[2]};
+    SHEAF__TRY(sheaf__reserved_check(reserved, err));
     if (p->buffer_size <= 0 && p->buffer_size != SHEAF_UNKNOWN)
         return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
                             "buffer_size is %lld, it must be greater than 0, or SHEAF_UNKNOWN for "
@@ -106,6 +108,26 @@ static sheaf_status grow(struct shuffle_iter *it, size_t most, sheaf_error *err)
     return SHEAF_OK;
 }
 
+static uint64_t limit_of(const struct shuffle_iter *it)
+{
+    return ((const struct shuffle *)sheaf__iter_params(&it->base))->options.byte_limit;
+}
+
+/* A row of the feed for a slot of the buffer. */
+static sheaf_status take_row(struct shuffle_iter *it, struct slot *slot, sheaf_error *err)
+{
+    struct sheaf__feed *feed = &it->feed;
+    const uint64_t limit = limit_of(it);
+    if (limit > 0)
+        it->bytes += sheaf__block_bytes(feed->block, feed->at, 1);
+    if (limit > 0 && it->bytes > limit)
+        return sheaf__error(err, SHEAF_ERR_RESOURCE_EXHAUSTED,
+                            "%zu elements in the buffer have %llu bytes, the limit is %llu",
+                            it->count, (unsigned long long)it->bytes, (unsigned long long)limit);
+    *slot = (struct slot){sheaf__block_ref(feed->block), feed->at++};
+    return SHEAF_OK;
+}
+
 /* Moves rows of the feed's block to the buffer's end. */
 static sheaf_status take_in(struct shuffle_iter *it, size_t most, sheaf_error *err)
 {
@@ -114,7 +136,9 @@ static sheaf_status take_in(struct shuffle_iter *it, size_t most, sheaf_error *e
         if (it->count == it->capacity)
             SHEAF__TRY(grow(it, most, err));
         size_t end = (it->start + it->count++) % it->capacity;
-        it->ring[end] = (struct slot){sheaf__block_ref(feed->block), feed->at++};
+        it->ring[end] = (struct slot){0};
+        if (take_row(it, &it->ring[end], err) < 0)
+            return sheaf__iter_break(&it->base, err);
         it->taken++;
     }
     return SHEAF_OK;
@@ -154,6 +178,8 @@ static struct slot draw(struct shuffle_iter *it)
     *chosen = *front;
     it->start = (it->start + 1) % it->capacity;
     it->count--;
+    if (slot.block && limit_of(it) > 0)
+        it->bytes -= sheaf__block_bytes(slot.block, slot.at, 1);
     return slot;
 }
 
@@ -310,7 +336,7 @@ static sheaf_status load(struct shuffle_iter *it, const struct missing *list, si
             sheaf_status status = sheaf__feed_fill(&it->feed, chunk(it, i + run - k), err);
             if (status != SHEAF_OK)
                 return status == SHEAF_END ? ends_early(it, at, err) : status;
-            *list[k].slot = (struct slot){sheaf__block_ref(it->feed.block), it->feed.at++};
+            SHEAF__TRY(take_row(it, list[k].slot, err));
         }
     }
     return pass_to(it, &at, it->taken, err);

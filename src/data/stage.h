@@ -18,6 +18,7 @@
 #include "data/rows.h"
 #include "data/stages.h"
 #include "data/trail.h"
+#include "data/tuner.h"
 
 #include <sheaf/dataset.h>
 
@@ -146,6 +147,7 @@ struct sheaf__flow {
     struct sheaf__token *token;     /* cancelled when the tree is freed: ends every wait inside */
     struct sheaf__trail *trail;     /* of the whole iterator */
     struct sheaf__account *account; /* of the whole iterator */
+    struct sheaf__tuner *tuner;     /* of the whole iterator */
     struct sheaf__profile *profile; /* of the whole iterator; NULL: nothing is measured */
     struct sheaf__marks *redraw;    /* seeds that are taken again (data/draws.h) */
     bool unordered;                 /* an option of the whole pipeline */

@@ -142,7 +142,7 @@ static void test_bad_options(void **state)
 {
     (void)state;
     assert_first_fails(with(five(), 7), SHEAF_ERR_INVALID_ARGUMENT, "autoshard is 7");
-    const sheaf_dataset_options later = {.reserved = {0, 1}};
+    const sheaf_dataset_options later = {.reserved = {1}};
     assert_first_fails(sheaf_dataset_with_options(five(), &later), SHEAF_ERR_INVALID_ARGUMENT,
                        "this version does not know");
     const sheaf_batch_options batch = {.reserved = {1}};

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "data/tuner.h"
+
+#include "base/cgroup.h"
+#include "base/clock.h"
+#include "base/config.h"
+
+/* Pieces of work that are measured before the number of threads changes. */
+#define PIECES 16
+/* Where nobody knows how much memory there is. */
+#define SOME_BYTES (UINT64_C(1) << 30)
+
+/* What the program says, or the user, or a quarter of the memory: training has other uses for it. */
+static uint64_t bytes_of(const sheaf_dataset_options *options)
+{
+    if (options->memory_bytes > 0)
+        return options->memory_bytes;
+    const int64_t configured = sheaf__config_int(SHEAF__CONFIG_INPUT_BYTES);
+    if (configured > 0)
+        return (uint64_t)configured;
+    const uint64_t total = sheaf__memory_total();
+    return total > 0 ? total / 4 : SOME_BYTES;
+}
+
+void sheaf__tuner_start(struct sheaf__tuner *tuner, const sheaf_dataset_options *options)
+{
+    *tuner = (struct sheaf__tuner){.cores = sheaf__config_threads(), .bytes = bytes_of(options)};
+    sheaf__list_init(&tuner->crews);
+}
+
+uint64_t sheaf__tuner_share(const struct sheaf__tuner *tuner)
+{
+    const int ahead = atomic_load_explicit(&tuner->ahead, memory_order_relaxed);
+    return tuner->bytes / (uint64_t)(ahead > 0 ? ahead : 1);
+}
+
+/* ---- threads ---- */
+
+/* Divides the cores; under the tuner's lock. */
+static void divide(struct sheaf__tuner *tuner)
+{
+    int sum = 0;
+    struct sheaf__list_node *node = sheaf__list_first(&tuner->crews);
+    for (; node; node = sheaf__list_next(&tuner->crews, node))
+        sum += SHEAF__CONTAINER(node, struct sheaf__crew_size, node)->wanted;
+    for (node = sheaf__list_first(&tuner->crews); node;
+         node = sheaf__list_next(&tuner->crews, node)) {
+        struct sheaf__crew_size *size = SHEAF__CONTAINER(node, struct sheaf__crew_size, node);
+        const int part = sum <= tuner->cores ? size->wanted : size->wanted * tuner->cores / sum;
+        atomic_store_explicit(&size->now, part > 1 ? part : 1, memory_order_relaxed);
+    }
+}
+
+void sheaf__crew_size_start(struct sheaf__crew_size *size, struct sheaf__tuner *tuner, int most)
+{
+    *size = (struct sheaf__crew_size){.tuner = tuner, .most = most, .wanted = most, .now = most};
+    if (!tuner)
+        return;
+    sheaf__mutex_lock(&tuner->lock);
+    sheaf__list_append(&tuner->crews, &size->node);
+    divide(tuner);
+    sheaf__mutex_unlock(&tuner->lock);
+}
+
+void sheaf__crew_size_stop(struct sheaf__crew_size *size)
+{
+    struct sheaf__tuner *tuner = size->tuner;
+    if (!tuner)
+        return;
+    sheaf__mutex_lock(&tuner->lock);
+    sheaf__list_remove(&size->node);
+    divide(tuner);
+    sheaf__mutex_unlock(&tuner->lock);
+    size->tuner = NULL;
+}
+
+void sheaf__crew_size_made(struct sheaf__crew_size *size, uint64_t elements, int64_t feed_ns,
+                           int64_t call_ns)
+{
+    size->made += elements;
+    size->feed_ns += feed_ns;
+    size->call_ns += call_ns;
+}
+
+/* Calls at once that keep up. */
+static int enough(const struct sheaf__crew_size *size)
+{
+    const double call = (double)size->call_ns / (double)size->made;
+    const double feed = (double)size->feed_ns / (double)size->made;
+    const double outside = (double)size->outside_ns / (double)size->taken;
+    const double slower = feed > outside ? feed : outside, need = 1.25 * call;
+    if (need >= slower * size->most)
+        return size->most;
+    const int whole = (int)(need / slower);
+    return whole < 1 ? 1 : whole + (whole * slower < need);
+}
+
+static void tune(struct sheaf__crew_size *size)
+{
+    struct sheaf__tuner *tuner = size->tuner;
+    const int wanted = enough(size);
+    size->pieces = 0;
+    size->made = size->taken = 0;
+    size->call_ns = size->feed_ns = size->outside_ns = 0;
+    if (wanted == size->wanted)
+        return;
+    sheaf__mutex_lock(&tuner->lock);
+    size->wanted = wanted;
+    divide(tuner);
+    sheaf__mutex_unlock(&tuner->lock);
+}
+
+void sheaf__crew_size_arrive(struct sheaf__crew_size *size)
+{
+    if (!size->tuner)
+        return;
+    if (size->left > 0)
+        size->outside_ns += sheaf__clock_now() - size->left;
+    if (size->pieces >= PIECES && size->made > 0 && size->taken > 0)
+        tune(size);
+}
+
+void sheaf__crew_size_leave(struct sheaf__crew_size *size, uint64_t elements)
+{
+    if (!size->tuner)
+        return;
+    size->pieces++;
+    size->taken += elements;
+    size->left = sheaf__clock_now();
+}
