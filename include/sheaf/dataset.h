@@ -206,7 +206,8 @@ typedef struct sheaf_shuffle_options {
     uint64_t byte_limit;
     uint64_t reserved[3];
 } sheaf_shuffle_options;
-/** With an explicit seed in TensorFlow's own order (R9.3–R9.11). */
+/** With an explicit seed in TensorFlow's own order (R9.3–R9.11). The buffer holds elements as they come: shuffle records before
+ *  they are parsed or decoded, unless they get smaller by it (S190). */
 SHEAF_API sheaf_dataset *sheaf_dataset_shuffle(sheaf_dataset *d, int64_t buffer_size,
                                                const sheaf_shuffle_options *options);
 
@@ -269,6 +270,16 @@ typedef enum sheaf_rebatch {
     SHEAF_REBATCH_LEGACY = 1,
     SHEAF_REBATCH_BALANCED = 2
 } sheaf_rebatch;
+/** Ways to run a pipeline that are not its program's (S188). All are off, since each may make it slower, for one because
+ *  workers of a machine share its cores: measure before and after (`sheaf bench input` has a line for each, sheaf_iterator_explain()
+ *  shows what a pipeline spends). None changes what comes out. */
+typedef struct sheaf_optimizations {
+    /** Maps that do not say how many calls run at once are as with SHEAF_AUTOTUNE, in order; their functions may be called by
+     *  several threads at once. */
+    bool parallel_maps;
+    bool inject_prefetch; /**< as if the pipeline ended with a prefetch of SHEAF_AUTOTUNE, if it does not end with one */
+    uint64_t reserved[2];
+} sheaf_optimizations;
 typedef struct sheaf_dataset_options {
     sheaf_autoshard autoshard;
     sheaf_rebatch rebatch;
@@ -283,6 +294,7 @@ typedef struct sheaf_dataset_options {
      *  while when they hold their part, whatever their number of elements; one element each may always hold. 0: what
      *  SHEAF_INPUT_BYTES says, or else a quarter of the memory that the process may use. */
     uint64_t memory_bytes;
+    sheaf_optimizations optimizations;
     uint64_t reserved[1];
 } sheaf_dataset_options;
 SHEAF_API sheaf_dataset *sheaf_dataset_with_options(sheaf_dataset *d,

@@ -102,6 +102,15 @@ static sheaf_dataset *shuffle_ctr(void)
     return parsed(sheaf_dataset_batch(sheaf_dataset_shuffle(d, SHUFFLE, &seed), 512, NULL));
 }
 
+/* The wrong way round: the buffer holds parsed elements (S190). */
+static sheaf_dataset *shuffle_parsed_ctr(void)
+{
+    const sheaf_shuffle_options seed = {.seed = 1};
+    sheaf_dataset *d = sheaf_tfrecord_files(files.paths[CTR], FILES);
+    d = sheaf_dataset_shuffle(sheaf_dataset_parse_example(d, CTR_FEATURES, 3), SHUFFLE, &seed);
+    return sheaf_dataset_prefetch(sheaf_dataset_batch(d, 512, NULL), SHEAF_AUTOTUNE);
+}
+
 /* One thread makes batches, another parses them. */
 static sheaf_dataset *shuffle_ctr_in_two(void)
 {
@@ -127,6 +136,27 @@ static sheaf_dataset *decode_img(void)
     d = sheaf_dataset_decode_raw(d, "image", SHEAF_UINT8, NULL);
     return sheaf_dataset_prefetch(sheaf_dataset_map(d, scale_image, NULL, &parallel),
                                   SHEAF_AUTOTUNE);
+}
+
+/* The plain program, and what the library's optimizations make of it (S188). */
+static sheaf_dataset *plain_img(void)
+{
+    sheaf_dataset *d = sheaf_tfrecord_files(files.paths[IMG], FILES);
+    d = sheaf_dataset_parse_example(sheaf_dataset_batch(d, 128, NULL), IMG_FEATURES, 2);
+    d = sheaf_dataset_decode_raw(d, "image", SHEAF_UINT8, NULL);
+    return sheaf_dataset_map(d, scale_image, NULL, NULL);
+}
+
+static sheaf_dataset *parallel_maps_img(void)
+{
+    const sheaf_dataset_options on = {.optimizations = {.parallel_maps = true}};
+    return sheaf_dataset_with_options(plain_img(), &on);
+}
+
+static sheaf_dataset *inject_prefetch_img(void)
+{
+    const sheaf_dataset_options on = {.optimizations = {.inject_prefetch = true}};
+    return sheaf_dataset_with_options(plain_img(), &on);
 }
 
 static sheaf_status twice(const sheaf_element *in, sheaf_element *out, void *user)
@@ -161,7 +191,11 @@ static const struct work {
     {"read+parse+batch ctr", .forms = {parse_ctr, parse_ctr_at_once}},
     {"read+shuffle10k+parse+batch ctr", .forms = {shuffle_ctr, shuffle_ctr_in_two},
      .resident = true},
+    {"read+parse+shuffle10k+batch ctr", .forms = {shuffle_parsed_ctr}, .resident = true},
     {"read+parse+decode+scale img", .forms = {decode_img}},
+    {"plain img", .forms = {plain_img}},
+    {"plain img, parallel_maps", .forms = {parallel_maps_img}},
+    {"plain img, inject_prefetch", .forms = {inject_prefetch_img}},
     {"range map batch", .forms = {range_map_batch, range_parallel_map_batch}},
 };
 enum { WORK_COUNT = sizeof(WORKS) / sizeof(WORKS[0]) };

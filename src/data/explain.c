@@ -77,7 +77,7 @@ const char *sheaf_iterator_explain(sheaf_iterator *it)
     if (it->flow.profile) {
         sheaf__profile_print(it->flow.profile, &text);
     } else {
-        char *stages = sheaf__dataset_explain(it->dataset);
+        char *stages = sheaf__dataset_explain(it->runs);
         sheaf__str_add(&text, stages ? stages : "");
         sheaf__free(stages);
     }

@@ -11,23 +11,38 @@
 static struct sheaf_iterator no_memory = {
     .trackable = {&sheaf__iterator_trackable_class, &no_memory}};
 
+/* What it runs; the program's stages are among it, so that they go on with their seeds. A new count.
+ */
+static sheaf_dataset *optimized(sheaf_dataset *d)
+{
+    const sheaf_dataset *last = d;
+    while (sheaf__dataset_is(last, SHEAF__STAGE_OPTIONS) && last->input_count > 0)
+        last = last->inputs[0];
+    d = sheaf_dataset_ref(d);
+    if (!d->options.optimizations.inject_prefetch || sheaf__dataset_is(last, SHEAF__STAGE_PREFETCH))
+        return d;
+    return sheaf_dataset_prefetch(d, SHEAF_AUTOTUNE);
+}
+
 /* In the context of the iterator. */
 static sheaf_status open_tree(sheaf_iterator *it, sheaf_context *context, sheaf_error *err)
 {
     struct sheaf__flow above = {.context = context,
                                 .tuner = &it->tuner,
                                 .unordered = it->dataset->options.unordered,
+                                .parallel_maps = it->dataset->options.optimizations.parallel_maps,
                                 .divided = it->dataset->divided};
     sheaf__tuner_start(&it->tuner, &it->dataset->options);
     SHEAF__TRY(sheaf__trail_new(it->dataset, &above.trail, err));
     it->flow.trail = above.trail;
     it->flow.account = above.account = sheaf__account_new(&it->dataset->options);
+    it->runs = optimized(it->dataset);
     if (sheaf__dataset_is_measured(it->dataset))
-        it->flow.profile = above.profile = sheaf__profile_new(it->dataset);
+        it->flow.profile = above.profile = sheaf__profile_new(it->runs);
     if (!above.account)
         return sheaf__no_memory(err, "an iterator");
     SHEAF__TRY(sheaf__flow_start(&it->flow, &above, err));
-    return sheaf__iter_make(NULL, it->dataset, &it->flow, &it->root, err);
+    return sheaf__iter_make(NULL, it->runs, &it->flow, &it->root, err);
 }
 
 void sheaf__iterator_open(sheaf_iterator *it)
@@ -56,6 +71,8 @@ void sheaf__iterator_close(sheaf_iterator *it)
     sheaf__trail_free(it->flow.trail);
     sheaf__account_free(it->flow.account);
     sheaf__flow_free(&it->flow);
+    sheaf_dataset_free(it->runs);
+    it->runs = NULL;
     it->flow.trail = NULL;
     it->flow.account = NULL;
     it->flow.profile = NULL;

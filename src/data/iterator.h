@@ -10,6 +10,7 @@
 
 struct sheaf_iterator {
     sheaf_dataset *dataset;  /* counted */
+    sheaf_dataset *runs;     /* the same, or optimized; counted */
     struct sheaf__flow flow; /* with a trail */
     struct sheaf__tuner tuner;
     struct sheaf__iter *root; /* NULL: there was no memory for it */

@@ -107,7 +107,9 @@ static sheaf_status start(struct sheaf__iter *base, sheaf_error *err)
     struct map_iter *it = (struct map_iter *)base;
     const struct sheaf__map *p = sheaf__iter_params(base);
     if (p->threads > 0)
-        return sheaf__map_crew_new(base, &it->crew, err);
+        return sheaf__map_crew_new(base, p->threads, &it->crew, err);
+    if (base->flow->parallel_maps)
+        return sheaf__map_crew_new(base, sheaf__config_threads(), &it->crew, err);
     SHEAF__TRY(sheaf__iter_input(base, 0, base->flow, err));
     it->feed.from = base->inputs[0];
     return SHEAF_OK;

@@ -24,9 +24,9 @@ sheaf_status sheaf__map_apply(const struct sheaf__map *map, struct sheaf__map_ca
                               sheaf_error *err);
 void sheaf__map_call_free(struct sheaf__map_call *call);
 
-/* The function on several threads, results in the order of the input, or as they come. */
+/* The function on up to `threads` threads, results in the order of the input, or as they come. */
 struct sheaf__map_crew;
-sheaf_status sheaf__map_crew_new(struct sheaf__iter *it, struct sheaf__map_crew **crew,
+sheaf_status sheaf__map_crew_new(struct sheaf__iter *it, int threads, struct sheaf__map_crew **crew,
                                  sheaf_error *err);
 sheaf_status sheaf__map_crew_next(struct sheaf__map_crew *crew, size_t want,
                                   struct sheaf__rows *rows, sheaf_error *err);

@@ -241,7 +241,7 @@ static void crew_main(void *user)
     const int number = crew->arrived++;
     sheaf__mutex_unlock(&crew->lock);
     /* Calls are what runs at once, not the pieces of their operations. */
-    sheaf__pool_set_alone(crew->map->threads >= sheaf__cpu_count());
+    sheaf__pool_set_alone(crew->size.most >= sheaf__cpu_count());
     do {
         stand_by(crew, number);
         if ((t = take(crew)) != NULL)
@@ -254,7 +254,7 @@ static void crew_main(void *user)
 
 static sheaf_status start_threads(struct sheaf__map_crew *crew, sheaf_error *err)
 {
-    while (crew->thread_count < crew->map->threads) {
+    while (crew->thread_count < crew->size.most) {
         SHEAF__TRY(sheaf__thread_start("sheaf-map", crew_main, crew, NULL,
                                        &crew->threads[crew->thread_count], err));
         crew->thread_count++;
@@ -347,7 +347,7 @@ sheaf_status sheaf__map_crew_next(struct sheaf__map_crew *crew, size_t want,
     }
 }
 
-sheaf_status sheaf__map_crew_new(struct sheaf__iter *it, struct sheaf__map_crew **out,
+sheaf_status sheaf__map_crew_new(struct sheaf__iter *it, int threads, struct sheaf__map_crew **out,
                                  sheaf_error *err)
 {
     struct sheaf__map_crew *crew = sheaf__calloc(1, sizeof(*crew));
@@ -356,13 +356,15 @@ sheaf_status sheaf__map_crew_new(struct sheaf__iter *it, struct sheaf__map_crew 
     *out = crew;
     crew->it = it;
     crew->map = sheaf__iter_params(it);
-    crew->unordered = crew->map->options.unordered || it->flow->unordered;
+    /* What the program did not ask for does not change the order, either. */
+    crew->unordered =
+        crew->map->threads > 0 && (crew->map->options.unordered || it->flow->unordered);
     crew->ticket_rows = 1;
     sheaf__list_init(&crew->tickets);
     sheaf__tuner_run_ahead(it->flow->tuner, true);
-    sheaf__crew_size_start(&crew->size, crew->map->options.parallel < 0 ? it->flow->tuner : NULL,
-                           crew->map->threads);
-    crew->threads = sheaf__calloc((size_t)crew->map->threads, sizeof(struct sheaf__thread *));
+    sheaf__crew_size_start(&crew->size, crew->map->options.parallel > 0 ? NULL : it->flow->tuner,
+                           threads);
+    crew->threads = sheaf__calloc((size_t)threads, sizeof(struct sheaf__thread *));
     if (!crew->threads)
         return sheaf__no_memory(err, "a map");
     SHEAF__TRY(sheaf__flow_start(&crew->flow, it->flow, err));

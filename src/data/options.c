@@ -37,6 +37,8 @@ void sheaf__options_merge(sheaf_dataset_options *into, const sheaf_dataset_optio
     into->measured = into->measured || later->measured;
     merge_number(&into->skip_corrupt_per_file, later->skip_corrupt_per_file);
     merge_number(&into->skip_corrupt, later->skip_corrupt);
+    into->optimizations.parallel_maps |= later->optimizations.parallel_maps;
+    into->optimizations.inject_prefetch |= later->optimizations.inject_prefetch;
     into->memory_bytes = later->memory_bytes ? later->memory_bytes : into->memory_bytes;
 }
 
@@ -61,7 +63,8 @@ static sheaf_status check_skips(const sheaf_dataset_options *o, sheaf_error *err
 static sheaf_status describe(sheaf_dataset *d, sheaf_error *err)
 {
     const struct with_options *p = (const void *)d->params;
-    const uint64_t reserved[4] = {p->options.reserved[0]};
+    const uint64_t *room = p->options.optimizations.reserved;
+    const uint64_t reserved[4] = {p->options.reserved[0], room[0], room[1]};
     SHEAF__TRY(sheaf__reserved_check(reserved, err));
     SHEAF__TRY(check_skips(&p->options, err));
     if (p->options.autoshard < SHEAF_AUTOSHARD_OFF || p->options.autoshard > SHEAF_AUTOSHARD_HINT)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/counter.h"
 #include "base/error.h"
 #include "base/mem.h"
 #include "data/stage.h"
@@ -116,6 +117,8 @@ static void prefetch_main(void *user)
         sheaf__rows_clear(&rows);
         sheaf_status status = sheaf__iter_pull(it->base.inputs[0], room, &rows, &err);
         const uint64_t bytes = sheaf__rows_bytes(&rows);
+        if (it->base.dataset->number == 0) /* the distribution's: one element for each device */
+            sheaf__count("input.device_prefetches", rows.count);
         sheaf__mutex_lock(&it->lock);
         it->rows += rows.count;
         it->bytes += bytes;

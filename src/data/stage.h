@@ -150,7 +150,8 @@ struct sheaf__flow {
     struct sheaf__tuner *tuner;     /* of the whole iterator */
     struct sheaf__profile *profile; /* of the whole iterator; NULL: nothing is measured */
     struct sheaf__marks *redraw;    /* seeds that are taken again (data/draws.h) */
-    bool unordered;                 /* an option of the whole pipeline */
+    bool unordered;                 /* options of the whole pipeline */
+    bool parallel_maps;
     bool divided; /* among workers, which make the same elements (data/function.h) */
 };
 sheaf_status sheaf__flow_start(struct sheaf__flow *flow, const struct sheaf__flow *above,

@@ -254,6 +254,83 @@ static void test_cores_are_divided(void **state)
         assert_int_equal(found[i], expected[i]);
 }
 
+/* ---- optimizations ---- */
+
+struct optimized {
+    sheaf_optimizations how;
+    bool prefetch; /* the program has one itself */
+    struct job job;
+    int64_t found[2][40]; /* two epochs */
+    int ahead;            /* calls when the consumer has one element */
+    sheaf_status saves;
+    char explained[2000];
+};
+
+/* A shuffle with a seed, whose second epoch is another order, and a slow map; not deterministic, if
+ * that would be up to the map. */
+static void run_optimized(void *user)
+{
+    struct optimized *o = user;
+    const sheaf_dataset_options options = {.optimizations = o->how, .unordered = true};
+    sheaf_dataset *d = sheaf_dataset_range(0, 40, 1);
+    d = sheaf_dataset_shuffle(d, 40, &(sheaf_shuffle_options){.seed = 4});
+    d = sheaf_dataset_map(d, work, &o->job, NULL);
+    d = o->prefetch ? sheaf_dataset_prefetch(d, 1) : d;
+    d = sheaf_dataset_with_options(d, &options);
+    for (int epoch = 0; epoch < 2; epoch++) {
+        sheaf_iterator *it = sheaf_dataset_iterate(d);
+        sheaf_error err = {0};
+        sheaf_element *e;
+        sheaf_bytes position;
+        int n = 0;
+        SHEAF_EACH_ELEMENT(e, it, &err)
+        {
+            o->found[epoch][n++] = sheaf_tensor_integer(sheaf_element_get(e, NULL), 0);
+            sleep_ms(100);
+            if (epoch == 0 && n == 1)
+                o->ahead = atomic_load(&o->job.calls) - 1;
+        }
+        SHEAF_FRAME
+        {
+            o->saves = sheaf_iterator_save(it, &position, NULL);
+            snprintf(o->explained, sizeof(o->explained), "%s", sheaf_iterator_explain(it));
+        }
+        sheaf_iterator_free(it);
+    }
+    sheaf_dataset_free(d);
+}
+
+#define PLAIN "range(0, 40, 1)\nshuffle(40, seed 4)\nmap\n"
+
+/* S188: all are off by default; each changes how the pipeline runs, and nothing that comes out. */
+static void test_S188_optimizations(void **state)
+{
+    (void)state;
+    struct optimized none = {.job.call_ms = 10}, parallel = none, prefetch = none, own = none;
+    parallel.how.parallel_maps = true;
+    prefetch.how.inject_prefetch = own.how.inject_prefetch = own.prefetch = true;
+    simulate(1, EIGHT, run_optimized, &none);
+    simulate(1, EIGHT, run_optimized, &parallel);
+    simulate(1, EIGHT, run_optimized, &prefetch);
+    simulate(1, EIGHT, run_optimized, &own);
+    assert_int_equal(none.ahead, 0);
+    assert_int_equal(none.job.most, 1);
+    assert_string_equal(none.explained, PLAIN "with_options\n");
+    assert_int_equal(parallel.job.most, 8);
+    assert_string_equal(parallel.explained, none.explained);
+    assert_int_equal(prefetch.ahead, 2);
+    assert_int_equal(prefetch.job.most, 1);
+    assert_string_equal(prefetch.explained, PLAIN "with_options\nprefetch\n");
+    assert_int_equal(own.ahead, 1);
+    assert_string_equal(own.explained, PLAIN "prefetch(1)\nwith_options\n");
+    assert_memory_not_equal(none.found[0], none.found[1], sizeof(none.found[0]));
+    const struct optimized *others[] = {&parallel, &prefetch, &own};
+    for (size_t i = 0; i < 3; i++) {
+        assert_memory_equal(others[i]->found, none.found, sizeof(none.found));
+        assert_int_equal(others[i]->saves, SHEAF_OK);
+    }
+}
+
 /* ---- order ---- */
 
 static sheaf_status uneven(const sheaf_element *in, sheaf_element *out, void *user)
@@ -496,6 +573,7 @@ int main(void)
         rig_test(test_interleave_keeps_up_with_the_consumer),
         rig_test(test_prefetch_grows_where_it_helps),
         rig_test(test_cores_are_divided),
+        rig_test(test_S188_optimizations),
         rig_test(test_order_is_not_tuned),
         rig_test(test_budget_of_memory),
         rig_test(test_budget_of_a_variable),

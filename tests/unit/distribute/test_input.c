@@ -448,6 +448,18 @@ static void test_S45_auto(void **state)
     sheaf_strategy_free(s);
 }
 
+/* S106: the part of every replica is made ahead of its step. */
+static void test_S106_prefetch_to_devices(void **state)
+{
+    (void)state;
+    char text[1024];
+    sheaf_strategy *s = mirrored(2);
+    assert_int_equal(sheaf_counter("input.device_prefetches"), 0);
+    steps_of(s, range_batch(12, 4), text, sizeof(text));
+    assert_int_equal(sheaf_counter("input.device_prefetches"), 3 * 2);
+    sheaf_strategy_free(s);
+}
+
 static sheaf_status next_inside(sheaf_replica *r, const sheaf_element *in, sheaf_element *out,
                                 void *user)
 {
@@ -478,6 +490,7 @@ int main(void)
         rig_test(test_S119_printed_lists),
         rig_test(test_S118_random_sizes),
         rig_test(test_S117_replicas),
+        rig_test(test_S106_prefetch_to_devices),
         rig_test(test_S43_parts_are_views),
         rig_test(test_S60_from_function),
         rig_test(test_S60_unbatched),
