@@ -277,7 +277,8 @@ typedef struct sheaf_optimizations {
     /** Maps that do not say how many calls run at once are as with SHEAF_AUTOTUNE, in order; their functions may be called by
      *  several threads at once. */
     bool parallel_maps;
-    bool inject_prefetch; /**< as if the pipeline ended with a prefetch of SHEAF_AUTOTUNE, if it does not end with one */
+    bool
+        inject_prefetch; /**< as if the pipeline ended with a prefetch of SHEAF_AUTOTUNE, if it does not end with one */
     uint64_t reserved[2];
 } sheaf_optimizations;
 typedef struct sheaf_dataset_options {

@@ -487,22 +487,14 @@ static void test_R3_5_in_a_replica(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        rig_test(test_S119_printed_lists),
-        rig_test(test_S118_random_sizes),
-        rig_test(test_S117_replicas),
-        rig_test(test_S106_prefetch_to_devices),
-        rig_test(test_S43_parts_are_views),
-        rig_test(test_S60_from_function),
-        rig_test(test_S60_unbatched),
-        rig_test(test_T3_1_static_shapes),
-        rig_test(test_S149_mixed_calls),
-        rig_test(test_S146_break),
-        rig_test(test_S150_the_end),
-        rig_test(test_S152_optionals),
-        rig_test(test_S183_empty_replicas),
-        rig_test(test_T4_7_values_from_function),
-        rig_test(test_S41_tensorflows_files),
-        rig_test(test_S45_auto),
+        rig_test(test_S119_printed_lists),    rig_test(test_S118_random_sizes),
+        rig_test(test_S117_replicas),         rig_test(test_S106_prefetch_to_devices),
+        rig_test(test_S43_parts_are_views),   rig_test(test_S60_from_function),
+        rig_test(test_S60_unbatched),         rig_test(test_T3_1_static_shapes),
+        rig_test(test_S149_mixed_calls),      rig_test(test_S146_break),
+        rig_test(test_S150_the_end),          rig_test(test_S152_optionals),
+        rig_test(test_S183_empty_replicas),   rig_test(test_T4_7_values_from_function),
+        rig_test(test_S41_tensorflows_files), rig_test(test_S45_auto),
         rig_test(test_R3_5_in_a_replica),
     };
     return rig_run(tests);
