@@ -156,6 +156,7 @@ static int open_outputs(struct sheaf__launch *l)
         t->out.to = directory ? t->log : stdout;
         t->err.to = directory ? t->log : stderr;
         t->out.prefix = t->err.prefix = t->prefix;
+        t->err.said = directory || l->plan->bare ? NULL : &l->said;
     }
     /* The tasks stand in the order of their roles: the first trainer speaks for the job. */
     if (l->tasks[0].role == SHEAF__ROLE_CHIEF || l->tasks[0].role == SHEAF__ROLE_WORKER)
@@ -251,6 +252,7 @@ static void clean_up(struct sheaf__launch *l)
         free(t->tf_config);
     }
     free(l->tasks);
+    sheaf__said_free(&l->said);
     if (l->signals >= 0)
         close(l->signals);
 }

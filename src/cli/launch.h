@@ -34,6 +34,7 @@ struct sheaf__launch {
     int count;
     struct sheaf__guard guard;
     struct sheaf__run_secret secret;
+    struct sheaf__said said;
     sigset_t mask; /* as the caller had it */
     int signals;   /* signalfd */
     int code;      /* first exit code that was not 0 */

@@ -38,7 +38,8 @@ static void take_line(struct sheaf__relay *r, const char *text, size_t size, int
         r->held_shown = false;
         r->held_until = now_ms + HOLD_MS;
     }
-    if (!r->holds || !r->held)
+    const bool repeats = r->said && sheaf__said_before(r->said, r, text, size);
+    if (!repeats && (!r->holds || !r->held))
         show(r, text, size);
 }
 

@@ -7,6 +7,8 @@
  * everything else. It is known to be the last only at the end, so the newest line is held back;
  * after a second it is shown like any other. */
 
+#include "cli/said.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -15,9 +17,10 @@
 struct sheaf__relay {
     int fd; /* the task's end of a pipe, non-blocking; -1: closed */
     FILE *to;
-    const char *prefix; /* "" in a file */
-    bool holds;         /* its last line is the result */
-    char *line;         /* what has come of a line that has not ended */
+    const char *prefix;       /* "" in a file */
+    struct sheaf__said *said; /* what is shown once for all tasks; NULL: nothing is */
+    bool holds;               /* its last line is the result */
+    char *line;               /* what has come of a line that has not ended */
     size_t size, capacity;
     char *held; /* the newest line; shown already if `held_shown` */
     bool held_shown;

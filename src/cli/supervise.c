@@ -24,7 +24,7 @@
  * the stopped, which hear nothing else, by SIGKILL. After a failure there is nothing to finish, and
  * the first grace is short. */
 
-enum { GRACE_AFTER_FAILURE_MS = 1000, GRACE_WITHOUT_PS_MS = 3000 };
+enum { GRACE_AFTER_FAILURE_MS = 1000, GRACE_WITHOUT_PS_MS = 3000, TOGETHER_MS = 1000 };
 
 struct watch {
     struct sheaf__launch *launch;
@@ -33,6 +33,8 @@ struct watch {
     int interrupts;     /* how often a user asked to end */
     int64_t interrupted_at;
     int last_interrupt; /* by which signal */
+    bool failed;        /* a task has */
+    int64_t tell_at;    /* of those that have failed after it; 0: of none */
     struct pollfd *polls;
 };
 
@@ -82,23 +84,64 @@ static void signal_at_once(const struct sheaf__launch *l, int signal)
 
 /* ---- a task has ended ---- */
 
-static void report_end(const struct watch *w, const struct sheaf__launched *t)
+static const char *what_next(const struct watch *w, bool ps)
 {
-    const char *next = t->role == SHEAF__ROLE_PS
-                           ? "; the others cannot go on"
-                           : "; the others go on or end, as their strategy decides";
     if (!count_running(w->launch))
-        next = "";
+        return "";
+    return ps ? "; the others cannot go on"
+              : "; the others go on or end, as their strategy decides";
+}
+
+/* One line for all that have failed like this one, and are not told of. */
+static void tell_like(const struct watch *w, const struct sheaf__launched *one)
+{
+    enum { NAMED = 8 };
+    const int code = WEXITSTATUS(one->wait_status);
+    char names[NAMED * (sizeof(one->name) + 2)] = "";
+    int count = 0;
+    bool ps = false;
+    for (int i = 0; i < w->launch->count; i++) {
+        struct sheaf__launched *t = &w->launch->tasks[i];
+        if (!t->untold || WEXITSTATUS(t->wait_status) != code)
+            continue;
+        t->untold = false;
+        ps = ps || t->role == SHEAF__ROLE_PS;
+        if (count++ < NAMED)
+            snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s",
+                     *names ? ", " : "", t->name);
+    }
+    sheaf__launch_say("%s%s ended with exit code %d%s", names, count > NAMED ? ", …" : "", code,
+                      what_next(w, ps));
+}
+
+static void tell_together(struct watch *w)
+{
+    w->tell_at = 0;
+    for (int i = 0; i < w->launch->count; i++)
+        if (w->launch->tasks[i].untold)
+            tell_like(w, &w->launch->tasks[i]);
+}
+
+/* Who is killed, and the first to fail, is told of at once; those that follow it, together. */
+static void report_end(struct watch *w, struct sheaf__launched *t)
+{
     if (t->stopped)
         return;
+    const bool ps = t->role == SHEAF__ROLE_PS;
     if (WIFSIGNALED(t->wait_status)) {
         int s = WTERMSIG(t->wait_status);
         if (!w->interrupts || s != w->last_interrupt)
-            sheaf__launch_say("%s was killed by signal %d (%s)%s", t->name, s, strsignal(s), next);
-    } else if (WEXITSTATUS(t->wait_status)) {
-        sheaf__launch_say("%s ended with exit code %d%s", t->name, WEXITSTATUS(t->wait_status),
-                          next);
+            sheaf__launch_say("%s was killed by signal %d (%s)%s", t->name, s, strsignal(s),
+                              what_next(w, ps));
+        w->failed = true;
+        return;
     }
+    t->untold = WEXITSTATUS(t->wait_status) != 0;
+    if (t->untold && !w->failed)
+        tell_together(w);
+    else if (t->untold && !w->tell_at)
+        w->tell_at = w->now + TOGETHER_MS;
+    w->failed = w->failed || WEXITSTATUS(t->wait_status);
 }
 
 static void grant(const struct watch *w, struct sheaf__launched *t, int64_t most)
@@ -318,6 +361,7 @@ static int64_t quiet_time(const struct watch *w)
 {
     int64_t wait = -1;
     sooner(&wait, w->now, w->deadline);
+    sooner(&wait, w->now, w->tell_at);
     for (int i = 0; i < w->launch->count; i++) {
         struct sheaf__launched *t = &w->launch->tasks[i];
         int64_t held = sheaf__relay_tick(&t->out, w->now);
@@ -379,6 +423,9 @@ void sheaf__supervise(struct sheaf__launch *launch)
         poll_once(&w);
         check_timeout(&w);
         end_late(&w);
+        if (w.tell_at && w.now >= w.tell_at)
+            tell_together(&w);
     }
+    tell_together(&w);
     free(w.polls);
 }

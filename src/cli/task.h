@@ -29,8 +29,9 @@ struct sheaf__launched {
     FILE *log; /* NULL: output goes to the launcher's */
     pid_t pid; /* also its process group; 0: not started */
     bool ended;
-    bool noted; /* its end has been dealt with */
-    int halted; /* the signal that somebody has stopped it with (SIGSTOP), 0: it runs */
+    bool noted;  /* its end has been dealt with */
+    bool untold; /* it has failed, and that is not said yet */
+    int halted;  /* the signal that somebody has stopped it with (SIGSTOP), 0: it runs */
     int wait_status;
     bool stopped;    /* was asked to end by the launcher: how it ends does not count */
     int64_t kill_at; /* when patience ends, monotonic ms; 0: never */
