@@ -169,6 +169,19 @@ void sheaf__error_prefix(sheaf_error *err, const char *format, ...)
     sheaf__str_copy(err->message, sizeof(err->message), whole);
 }
 
+void sheaf__error_suffix(sheaf_error *err, const char *format, ...)
+{
+    enum { LEAST = 40 }; /* less of it would say nothing */
+    const size_t used = err ? strlen(err->message) + 1 : 0;
+    if (!err || used + LEAST > sizeof(err->message))
+        return;
+    va_list args;
+    err->message[used - 1] = ' ';
+    va_start(args, format);
+    compose(err->message + used, sizeof(err->message) - used, format, args);
+    va_end(args);
+}
+
 void sheaf__error_keep_first(sheaf_error *first, const sheaf_error *err)
 {
     if (first->status >= 0 && err->status < 0)

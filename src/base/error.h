@@ -58,6 +58,9 @@ void sheaf__error_set_peer(sheaf_error *err, const char *job, int32_t index);
  * anything else. */
 void sheaf__error_prefix(sheaf_error *err, const char *format, ...) SHEAF_PRINTF(2, 3);
 
+/* The same behind the message, "<message> <text>", as far as there is room for it. */
+void sheaf__error_suffix(sheaf_error *err, const char *format, ...) SHEAF_PRINTF(2, 3);
+
 /* An error that another task sent as it is: `size` bytes at `data`. Its texts end where they should. False, and nothing is
  * written, if that is no error. */
 bool sheaf__error_unpack(sheaf_error *err, const void *data, size_t size);

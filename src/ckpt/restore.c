@@ -344,7 +344,7 @@ static sheaf_status accept_blobs(const struct restoring *r, sheaf_error *err)
         sheaf_status status = b->trackable->cls->accept(b->trackable, found ? &bytes : NULL, err);
         if (status >= 0)
             continue;
-        sheaf__error_prefix(err, "object '%.60s' of checkpoint '%.200s'", b->path, r->path);
+        sheaf__error_prefix(err, "object '%s' of checkpoint '%s'", b->path, r->path);
         return status;
     }
     return SHEAF_OK;
@@ -410,7 +410,7 @@ sheaf_status sheaf__ckpt_restore(sheaf_trackable *root, const sheaf_trackable *o
         settle_blobs(&r, status >= 0);
         const char *description = r.bundle ? r.bundle->sidecar.description : NULL;
         if (status < 0 && description)
-            sheaf__error_prefix(err, "checkpoint sharded by '%.60s'", description);
+            sheaf__error_suffix(err, "(saved with sharding '%s')", description);
     }
     end_restore(&r);
     if (g && g->cls->finish)

@@ -247,11 +247,25 @@ def files(t):
     return {k: v for k, v in found.items() if not k.startswith("events")}
 
 
+def says_once(task, *parts):
+    """What is wrong is on one line of each task that has found it; every other one has a line at most, and the command one
+    for the first that has failed and one for those that followed it (in a second)."""
+    lines = task.err.splitlines()
+    marked = [line.split("| ", 1) for line in lines if "| " in line]
+    causes = [text for _, text in marked if all(p in text for p in parts)]
+    check(causes and len(set(causes)) == len(causes), f"{parts} not once", task.show())
+    check(len({name for name, _ in marked}) == len(marked), "two lines of one task", task.show())
+    check(len(lines) - len(marked) <= 2, "too many lines of the command", task.show())
+
+
 def cannot_go_on(t, *parts):
     """Alone and on a cluster; what was there stays as it was."""
     before = files(t)
     t.digits("--epochs", "5", name="alone").fails(*parts)
-    t.launch("--worker 2 --ps 2", "--epochs", "5", name="run-again").fails(*parts, lines=None)
+    for number, jobs in enumerate(("--worker 2 --ps 2", "--worker 2")):
+        task = t.launch(jobs, "--epochs", "5", name=f"run-again-{number}")
+        task.fails(*parts, lines=None)
+        says_once(task, *parts)
     check(files(t) == before, "files were changed", sorted(before), sorted(files(t)))
 
 

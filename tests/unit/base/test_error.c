@@ -27,6 +27,8 @@ static void fills_and_names_the_origin(void **state)
     assert_string_equal(err.message, "line break found 3");
     assert_string_equal(err.origin.job, "worker");
     assert_int_equal(err.origin.index, 2);
+    sheaf__error_suffix(&err, "(%s)", "in a file");
+    assert_string_equal(err.message, "line break found 3 (in a file)");
     sheaf__error_set_peer(&err, "ps", 1);
     assert_string_equal(err.peer.job, "ps");
     assert_int_equal(err.offset, UINT64_MAX);
@@ -96,6 +98,16 @@ static void reasons_survive_long_names(void **state)
     assert_non_null(strstr(b, "\"aaaaaaaa"));
     assert_non_null(strstr(b, "...aaaaaaaa"));
     assert_non_null(strstr(err.message, "a:65535\": name or service not known"));
+    /* What is said behind it takes nothing away. */
+    char before[sizeof(err.message)];
+    strcpy(before, err.message);
+    sheaf__error_suffix(&err, "(in passing)");
+    assert_string_equal(err.message, before);
+    sheaf__error(&err, SHEAF_ERR_IO, "%.200s", name);
+    sheaf__error_suffix(&err, "(found by %s)", name);
+    assert_int_equal(strlen(err.message), sizeof(err.message) - 1);
+    assert_memory_equal(err.message + 195, "aaaaa (found by aaaa", 20);
+    assert_string_equal(err.message + strlen(err.message) - 7, ":65535)");
     /* Many words without a long one: the middle of all. */
     name[0] = '\0';
     for (int i = 0; i < 100; i++)
