@@ -87,7 +87,8 @@ SHEAF_API void sheaf_dist_dataset_free(sheaf_dist_dataset *d);
  *  there, so that every example comes once a pass however often the job is stopped. With other workers or replicas than
  *  before, the rest of the pass is divided anew: each example still comes once, and the global batches are the same where
  *  their size divides. Under parameter servers every worker makes its own passes and gets its own position back; one that has
- *  none begins with the first pass. SHEAF_ERR_FAILED_PRECONDITION from the save or the restore: where that cannot be, and why. */
+ *  none, as it is new or was not there the last time, begins with the first pass and makes all of them, however far the others
+ *  are: a job that goes on with more workers makes more steps. SHEAF_ERR_FAILED_PRECONDITION from the save or the restore: where that cannot be, and why. */
 SHEAF_API sheaf_trackable *sheaf_dist_dataset_trackable(sheaf_dist_dataset *d);
 /** Passes that came to the end of the data, those before a restore included. */
 SHEAF_API int64_t sheaf_dist_dataset_passes(sheaf_dist_dataset *d);
