@@ -30,7 +30,9 @@ static struct {
     {                                                                                \
         "json", 0, SHEAF__OPTION_FLAG, NULL, &o.json, "print one JSON object a line" \
     }
-#define NOTES "exit codes: 0 all is well; 1 a file cannot be read or is damaged; 2 wrong usage"
+#define NOTES                                   \
+    "FILE may be a pipe; - is standard input\n" \
+    "exit codes: 0 all is well; 1 a file cannot be read or is damaged; 2 wrong usage"
 
 static const char *const COMPRESSIONS[] = {"auto", "none", "gzip", "zlib", "snappy"};
 

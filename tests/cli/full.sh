@@ -13,7 +13,7 @@ try records count "$DATA/digits-test.tfrecord"
 try ckpt list "$GOLDEN/checkpoint/manager/ckpt-5"
 try ckpt show "$GOLDEN/checkpoint/manager/ckpt-5" v/.ATTRIBUTES/VARIABLE_VALUE
 try ckpt verify "$GOLDEN/checkpoint/manager/ckpt-5"
-for command in records "records head" ckpt "ckpt show" bench; do
+for command in records "records head" data "data explain" ckpt "ckpt show" bench; do
     try $command --help
     try $command --version
 done
