@@ -94,15 +94,12 @@ bool sheaf__strmap_set_bytes(struct sheaf__strmap *map, const void *key, size_t 
         e->value = value;
         return true;
     }
-    char *copy = sheaf__strndup(key, size);
+    if ((2 * (map->used + 1) > map->index_size && !rebuild(map, 2 * (map->count + 1))) ||
+        !sheaf__array_reserve(&map->entries, &map->capacity, map->used + 1, sizeof(*map->entries)))
+        return false;
+    const char *copy = sheaf__arena_text(&map->keys, key, size);
     if (!copy)
         return false;
-    if ((2 * (map->used + 1) > map->index_size && !rebuild(map, 2 * (map->count + 1))) ||
-        !sheaf__array_reserve(&map->entries, &map->capacity, map->used + 1,
-                              sizeof(*map->entries))) {
-        sheaf__free(copy);
-        return false;
-    }
     uint64_t hash = sheaf__hash(key, size);
     map->entries[map->used] =
         (struct sheaf__map_entry){.key = copy, .key_size = size, .hash = hash, .value = value};
@@ -122,7 +119,6 @@ void *sheaf__strmap_remove(struct sheaf__strmap *map, const char *key)
     if (!e)
         return NULL;
     void *value = e->value;
-    sheaf__free(e->key);
     e->key = NULL;
     map->count--;
     return value;
@@ -140,13 +136,10 @@ struct sheaf__map_entry *sheaf__strmap_next(const struct sheaf__strmap *map, siz
 
 void sheaf__strmap_clear(struct sheaf__strmap *map, void (*drop)(void *value))
 {
-    for (size_t i = 0; i < map->used; i++) {
-        if (!map->entries[i].key)
-            continue;
-        sheaf__free(map->entries[i].key);
-        if (drop)
+    for (size_t i = 0; drop && i < map->used; i++)
+        if (map->entries[i].key)
             drop(map->entries[i].value);
-    }
+    sheaf__arena_clear(&map->keys);
     sheaf__free(map->entries);
     sheaf__free(map->index);
     *map = (struct sheaf__strmap){0};

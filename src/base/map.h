@@ -5,10 +5,12 @@
 /* A map from strings (or bytes) to pointers that keeps the order of insertion. Zeroed is empty. No
  * locks. */
 
+#include "base/arena.h"
+
 #include <sheaf/export.h>
 
 struct sheaf__map_entry {
-    char *key; /* own copy with a zero after it; NULL: removed */
+    const char *key; /* own copy with a zero after it; NULL: removed */
     size_t key_size;
     uint64_t hash;
     void *value;
@@ -21,6 +23,7 @@ struct sheaf__strmap {
     size_t capacity;
     uint32_t *index; /* hash table of entry number + 1 */
     size_t index_size;
+    struct sheaf__arena keys; /* those of removed entries stay until the map ends */
 };
 
 void *sheaf__strmap_get(const struct sheaf__strmap *map, const char *key);

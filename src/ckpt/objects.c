@@ -8,6 +8,7 @@
 #include "format/slice.h"
 #include "tensor/tensor.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static sheaf_status no_memory(sheaf_error *err)
@@ -15,26 +16,8 @@ static sheaf_status no_memory(sheaf_error *err)
     return sheaf__no_memory(err, "the objects of a checkpoint");
 }
 
-void sheaf__objects_escape(struct sheaf__str *out, const char *name)
-{
-    for (; *name; name++) {
-        if (*name == '.')
-            sheaf__str_add(out, "..");
-        else if (*name == '/')
-            sheaf__str_add(out, ".S");
-        else
-            sheaf__str_char(out, *name);
-    }
-}
-
 void sheaf__objects_free(struct sheaf__ckpt_objects *o)
 {
-    for (size_t i = 0; i < o->node_count; i++)
-        sheaf__free(o->nodes[i].path);
-    for (size_t i = 0; i < o->tensor_count; i++)
-        sheaf__free((void *)(uintptr_t)o->tensors[i].item.key);
-    for (size_t i = 0; i < o->blob_count; i++)
-        sheaf__free(o->blobs[i].path);
     sheaf__free(o->nodes);
     sheaf__free(o->tensors);
     sheaf__free(o->blobs);
@@ -44,6 +27,41 @@ void sheaf__objects_free(struct sheaf__ckpt_objects *o)
     *o = (struct sheaf__ckpt_objects){0};
 }
 
+/* ---- texts, which end with the graph; NULL: no memory ---- */
+
+static size_t escaped_size(const char *name)
+{
+    size_t size = 0;
+    for (; *name; name++)
+        size += *name == '.' || *name == '/' ? 2 : 1;
+    return size;
+}
+
+static char *put_escaped(char *to, const char *name)
+{
+    for (; *name; name++) {
+        *to++ = *name == '/' ? '.' : *name;
+        if (*name == '/' || *name == '.')
+            *to++ = *name == '/' ? 'S' : '.';
+    }
+    *to = 0;
+    return to;
+}
+
+/* "<path><between><escaped name>". */
+static char *extend_path(struct sheaf__ckpt_objects *o, const char *path, const char *between,
+                         const char *name)
+{
+    const size_t head = strlen(path), middle = strlen(between);
+    char *out = sheaf__arena_alloc(&o->graph.arena, head + middle + escaped_size(name) + 1);
+    if (!out)
+        return NULL;
+    memcpy(out, path, head);
+    memcpy(out + head, between, middle);
+    put_escaped(out + head + middle, name);
+    return out;
+}
+
 /* Number of a trackable's node, -1 if it has none. */
 static int32_t find_node(const struct sheaf__ckpt_objects *o, sheaf_trackable *t)
 {
@@ -51,41 +69,38 @@ static int32_t find_node(const struct sheaf__ckpt_objects *o, sheaf_trackable *t
     return number ? (int32_t)(uintptr_t)number - 1 : -1;
 }
 
-/* Makes a node; takes the path, which may be NULL for no memory. */
-static bool add_node(struct sheaf__ckpt_objects *o, sheaf_trackable *t, char *path)
+/* Makes a node; the path may be NULL for no memory. */
+static bool add_node(struct sheaf__ckpt_objects *o, sheaf_trackable *t, const char *path)
 {
     void *number = (void *)(uintptr_t)(o->node_count + 1);
     if (!path ||
         !sheaf__array_reserve(&o->nodes, &o->node_capacity, o->node_count + 1, sizeof(*o->nodes)) ||
-        !sheaf__object_graph_add(&o->graph)) {
-        sheaf__free(path);
+        !sheaf__object_graph_add(&o->graph))
         return false;
-    }
     o->nodes[o->node_count++] = (struct sheaf__ckpt_node){t, path};
     return sheaf__strmap_set_bytes(&o->by_trackable, &t, sizeof(t), number, NULL);
 }
 
-static char *child_path(const char *path, const char *name)
+static const char *child_path(struct sheaf__ckpt_objects *o, const char *path, const char *name)
 {
-    struct sheaf__str out = {0};
-    if (*path) {
-        sheaf__str_add(&out, path);
-        sheaf__str_char(&out, '/');
-    }
-    sheaf__objects_escape(&out, name);
-    return out.text || out.failed ? sheaf__str_take(&out) : sheaf__strdup("");
+    return extend_path(o, path, *path ? "/" : "", name);
 }
 
-/* Takes the path, which may be NULL for no memory. An object is saved under each of its names. */
-static bool add_blob(struct sheaf__ckpt_objects *o, sheaf_trackable *t, char *path)
+/* The path may be NULL for no memory. An object is saved under each of its names. */
+static bool add_blob(struct sheaf__ckpt_objects *o, sheaf_trackable *t, const char *path)
 {
     if (!path ||
-        !sheaf__array_reserve(&o->blobs, &o->blob_capacity, o->blob_count + 1, sizeof(*o->blobs))) {
-        sheaf__free(path);
+        !sheaf__array_reserve(&o->blobs, &o->blob_capacity, o->blob_count + 1, sizeof(*o->blobs)))
         return false;
-    }
     o->blobs[o->blob_count++] = (struct sheaf__ckpt_blob){t, path};
     return true;
+}
+
+static bool add_child(struct sheaf__ckpt_objects *o, int32_t node, const char *name, int32_t child)
+{
+    const struct sheaf__graph_child edge = {sheaf__graph_text(&o->graph, name, strlen(name)),
+                                            child};
+    return edge.name && sheaf__graph_add_child(&o->graph, (size_t)node, &edge);
 }
 
 static sheaf_status walk_children(struct sheaf__ckpt_objects *o, int32_t node, sheaf_error *err)
@@ -94,29 +109,20 @@ static sheaf_status walk_children(struct sheaf__ckpt_objects *o, int32_t node, s
     const char *name = NULL;
     for (size_t i = 0; t->cls->child && t->cls->child(t, i, &name, &child); i++) {
         if (child->cls->save) {
-            if (!add_blob(o, child, child_path(o->nodes[node].path, name)))
+            if (!add_blob(o, child, child_path(o, o->nodes[node].path, name)))
                 return no_memory(err);
             continue;
         }
         int32_t number = find_node(o, child);
         if (number < 0) {
             number = (int32_t)o->node_count;
-            if (!add_node(o, child, child_path(o->nodes[node].path, name)))
+            if (!add_node(o, child, child_path(o, o->nodes[node].path, name)))
                 return no_memory(err);
         }
-        if (!sheaf__graph_add_child(&o->graph.nodes[node], name, number))
+        if (!add_child(o, node, name, number))
             return no_memory(err);
     }
     return SHEAF_OK;
-}
-
-/* "w/.ATTRIBUTES/VARIABLE_VALUE": the name is escaped once more than in the graph. */
-static char *attribute_key(const char *path, const char *escaped)
-{
-    struct sheaf__str out = {0};
-    sheaf__str_printf(&out, "%s/.ATTRIBUTES/", path);
-    sheaf__objects_escape(&out, escaped);
-    return sheaf__str_take(&out);
 }
 
 static sheaf_status check_saveable(const struct sheaf__ckpt_objects *o, int32_t node,
@@ -134,25 +140,21 @@ static sheaf_status check_saveable(const struct sheaf__ckpt_objects *o, int32_t 
     return SHEAF_OK;
 }
 
-/* Adds the tensor, and names it in the graph unless it is a further slice of the one before. */
+/* Adds the tensor, and names it in the graph unless it is a further slice of the one before. Its key is
+ * "w/.ATTRIBUTES/VARIABLE_VALUE", in which the name is escaped once more than in the graph. */
 static sheaf_status add_tensor(struct sheaf__ckpt_objects *o, int32_t node,
                                const struct sheaf__ckpt_tensor *tensor, sheaf_error *err)
 {
     const struct sheaf__saveable *s = &tensor->item.saveable;
-    struct sheaf__graph_node *in_graph = &o->graph.nodes[node];
-    struct sheaf__str name = {0};
-    sheaf__objects_escape(&name, s->attribute);
-    char *key = name.failed ? NULL : attribute_key(o->nodes[node].path, sheaf__str_text(&name));
+    const char *name = extend_path(o, "", "", s->attribute);
+    const char *key = name ? extend_path(o, o->nodes[node].path, "/.ATTRIBUTES/", name) : NULL;
+    const struct sheaf__graph_attribute attribute = {name, s->full_name ? s->full_name : "", key};
     bool room = key && sheaf__array_reserve(&o->tensors, &o->tensor_capacity, o->tensor_count + 1,
                                             sizeof(*o->tensors));
-    if (room && !sheaf__graph_attribute(in_graph, name.text))
-        room =
-            sheaf__graph_add_attribute(in_graph, name.text, s->full_name ? s->full_name : "", key);
-    sheaf__str_free(&name);
-    if (!room) {
-        sheaf__free(key);
+    if (room && !sheaf__graph_attribute(&o->graph.nodes[node], name))
+        room = sheaf__graph_add_attribute(&o->graph, (size_t)node, &attribute);
+    if (!room)
         return no_memory(err);
-    }
     o->tensors[o->tensor_count] = *tensor;
     o->tensors[o->tensor_count++].item.key = key;
     return SHEAF_OK;
@@ -180,14 +182,16 @@ static sheaf_status walk_tensors(struct sheaf__ckpt_objects *o, int32_t node, sh
 }
 
 /* "<variable>/.OPTIMIZER_SLOT/<optimizer>/<slot>". */
-static char *slot_path(const struct sheaf__ckpt_objects *o, int32_t optimizer, int32_t variable,
-                       const char *slot)
+static const char *slot_path(struct sheaf__ckpt_objects *o, int32_t optimizer, int32_t variable,
+                             const char *slot)
 {
-    struct sheaf__str out = {0};
-    sheaf__str_printf(&out, "%s/.OPTIMIZER_SLOT/%s/", o->nodes[variable].path,
-                      o->nodes[optimizer].path);
-    sheaf__objects_escape(&out, slot);
-    return sheaf__str_take(&out);
+    const char *whose = o->nodes[optimizer].path;
+    const size_t size = strlen(whose);
+    char *between = sheaf__arena_alloc(&o->graph.arena, size + sizeof("/.OPTIMIZER_SLOT//"));
+    if (!between)
+        return NULL;
+    snprintf(between, size + sizeof("/.OPTIMIZER_SLOT//"), "/.OPTIMIZER_SLOT/%s/", whose);
+    return extend_path(o, o->nodes[variable].path, between, slot);
 }
 
 static sheaf_status add_slot(struct sheaf__ckpt_objects *o, int32_t optimizer, int32_t variable,
@@ -199,7 +203,9 @@ static sheaf_status add_slot(struct sheaf__ckpt_objects *o, int32_t optimizer, i
         if (!add_node(o, ref->value, slot_path(o, optimizer, variable, ref->slot)))
             return no_memory(err);
     }
-    if (!sheaf__graph_add_slot(&o->graph.nodes[optimizer], ref->slot, variable, number))
+    const struct sheaf__graph_slot slot = {
+        sheaf__graph_text(&o->graph, ref->slot, strlen(ref->slot)), variable, number};
+    if (!slot.name || !sheaf__graph_add_slot(&o->graph, (size_t)optimizer, &slot))
         return no_memory(err);
     return SHEAF_OK;
 }
@@ -260,11 +266,15 @@ sheaf_status sheaf__objects_walk(struct sheaf__ckpt_objects *o, sheaf_trackable 
                                  sheaf_error *err)
 {
     *o = (struct sheaf__ckpt_objects){0};
-    sheaf_status status = add_node(o, root, sheaf__strdup("")) ? SHEAF_OK : no_memory(err);
+    sheaf_status status = add_node(o, root, "") ? SHEAF_OK : no_memory(err);
     for (int32_t i = 0; status >= 0 && (size_t)i < o->node_count; i++)
         status = walk_children(o, i, err);
     if (status >= 0)
         status = walk_slots(o, err);
+    /* One each, mostly. */
+    if (status >= 0 && !sheaf__array_reserve(&o->tensors, &o->tensor_capacity, o->node_count + 1,
+                                             sizeof(*o->tensors)))
+        status = no_memory(err);
     for (int32_t i = 0; status >= 0 && (size_t)i < o->node_count; i++)
         status = walk_tensors(o, i, err);
     if (status < 0)
@@ -275,14 +285,12 @@ sheaf_status sheaf__objects_walk(struct sheaf__ckpt_objects *o, sheaf_trackable 
 sheaf_status sheaf__objects_add_graph(struct sheaf__ckpt_objects *o, sheaf_error *err)
 {
     SHEAF__TRY(sheaf__object_graph_write(&o->graph, &o->graph_text, err));
-    char *key = sheaf__strdup(SHEAF__OBJECT_GRAPH_KEY);
-    if (!key || !sheaf__array_reserve(&o->tensors, &o->tensor_capacity, o->tensor_count + 1,
-                                      sizeof(*o->tensors))) {
-        sheaf__free(key);
+    if (!sheaf__array_reserve(&o->tensors, &o->tensor_capacity, o->tensor_count + 1,
+                              sizeof(*o->tensors)))
         return no_memory(err);
-    }
     o->tensors[o->tensor_count++] = (struct sheaf__ckpt_tensor){
-        .item = {.key = key, .saveable = {.attribute = "", .dtype = SHEAF_STRING}},
+        .item = {.key = SHEAF__OBJECT_GRAPH_KEY,
+                 .saveable = {.attribute = "", .dtype = SHEAF_STRING}},
         .node = -1,
         .text = {(const char *)o->graph_text.data, o->graph_text.size},
     };

@@ -12,12 +12,12 @@
 
 struct sheaf__ckpt_node {
     sheaf_trackable *trackable;
-    char *path; /* escaped names of the edges that reach it first, joined by "/" */
+    const char *path; /* escaped names of the edges that reach it first, joined by "/" */
 };
 
 /* One tensor, or one slice of a tensor, of a node. */
 struct sheaf__ckpt_tensor {
-    struct sheaf__shard_item item; /* item.key is the list's own */
+    struct sheaf__shard_item item; /* item.key lives as long as the graph */
     sheaf_trackable *owner;        /* NULL: `text` is its value */
     size_t number;                 /* of the owner's saveable */
     int32_t node;
@@ -27,7 +27,7 @@ struct sheaf__ckpt_tensor {
 /* An object whose bytes are kept beside the checkpoint. */
 struct sheaf__ckpt_blob {
     sheaf_trackable *trackable;
-    char *path; /* as of a node */
+    const char *path; /* as of a node */
 };
 
 struct sheaf__ckpt_objects {
@@ -37,7 +37,7 @@ struct sheaf__ckpt_objects {
     size_t tensor_count, tensor_capacity;
     struct sheaf__ckpt_blob *blobs;
     size_t blob_count, blob_capacity;
-    struct sheaf__object_graph graph; /* node i of it is nodes[i] */
+    struct sheaf__object_graph graph; /* node i of it is nodes[i]; it holds all texts */
     struct sheaf__buf graph_text;     /* its message, once sheaf__objects_add_graph() made it */
     struct sheaf__save_group *group;  /* that any tensor names; NULL: this process alone */
     struct sheaf__strmap by_trackable;
@@ -57,7 +57,5 @@ bool sheaf__objects_is_local(const struct sheaf__ckpt_objects *o,
 /* Its value, in the frame; fetched from its task if that is another one. */
 sheaf_tensor *sheaf__objects_value(const struct sheaf__ckpt_objects *o,
                                    const struct sheaf__ckpt_tensor *t);
-/* "." becomes "..", "/" becomes ".S". */
-void sheaf__objects_escape(struct sheaf__str *out, const char *name);
 
 #endif

@@ -18,6 +18,7 @@ struct planning {
     size_t count;
     sheaf_shardable **mine;
     bool *done;
+    struct sheaf__arena texts;
 };
 
 static sheaf_status no_memory(sheaf_error *err)
@@ -48,7 +49,7 @@ static sheaf_status list_shardables(struct planning *p, const char *own_device, 
             .objects = p->objects,
             .tensor = t,
             .device = s->device ? s->device : own_device,
-            .slice_spec = text.text ? sheaf__str_take(&text) : sheaf__strdup(""),
+            .slice_spec = text.size ? sheaf__arena_text(&p->texts, text.text, text.size) : "",
             .slice = slice,
         };
         bool failed = text.failed || !p->all[i].slice_spec;
@@ -59,19 +60,13 @@ static sheaf_status list_shardables(struct planning *p, const char *own_device, 
     return SHEAF_OK;
 }
 
-static bool add_item(struct sheaf__ckpt_shard *shard, const struct sheaf__placement *p)
+static void add_item(struct sheaf__ckpt_shard *shard, const struct sheaf__placement *p)
 {
-    if (!sheaf__array_reserve(&shard->items, &shard->item_capacity, shard->count + 1,
-                              sizeof(*shard->items)) ||
-        !sheaf__array_reserve(&shard->tensors, &shard->tensor_capacity, shard->count + 1,
-                              sizeof(*shard->tensors)))
-        return false;
     struct sheaf__shard_item *item = &shard->items[shard->count];
     *item = p->input->tensor->item;
     item->saveable.shape = p->slice.shape;
     memcpy(item->saveable.offset, p->slice.offset, sizeof(item->saveable.offset));
     shard->tensors[shard->count++] = p->input->tensor;
-    return true;
 }
 
 /* Turns placements into shards, by number; numbers without tensors leave no shard. */
@@ -82,15 +77,15 @@ static sheaf_status add_shards(struct planning *p, const sheaf_shard_plan *place
     int last = -1;
     for (;;) {
         int number = INT32_MAX;
-        bool more = false;
+        size_t items = 0; /* of that number */
         for (size_t i = 0; i < placements->count; i++) {
             int n = placements->list[i].shard;
-            if (n > last && n <= number) {
-                number = n;
-                more = true;
-            }
+            if (n <= last || n > number)
+                continue;
+            items = n < number ? 1 : items + 1;
+            number = n;
         }
-        if (!more)
+        if (!items)
             return SHEAF_OK;
         if (!sheaf__array_reserve(&plan->shards, &plan->capacity, plan->count + 1,
                                   sizeof(*plan->shards)))
@@ -99,10 +94,13 @@ static sheaf_status add_shards(struct planning *p, const sheaf_shard_plan *place
         const sheaf_shardable *first = p->mine[0];
         *shard = (struct sheaf__ckpt_shard){
             .device = first->device, .local = sheaf__objects_is_local(p->objects, first->tensor)};
-        for (size_t i = 0; i < placements->count; i++) {
-            if (placements->list[i].shard == number && !add_item(shard, &placements->list[i]))
-                return no_memory(err);
-        }
+        shard->items = sheaf__alloc_array(items, sizeof(*shard->items));
+        shard->tensors = sheaf__alloc_array(items, sizeof(*shard->tensors));
+        if (!shard->items || !shard->tensors)
+            return no_memory(err);
+        for (size_t i = 0; i < placements->count; i++)
+            if (placements->list[i].shard == number)
+                add_item(shard, &placements->list[i]);
         last = number;
     }
 }
@@ -117,6 +115,9 @@ static sheaf_status plan_task(struct planning *p, size_t count, sheaf_error *err
                                       .mine = p->mine,
                                       .count = count};
     sheaf_status status = SHEAF_OK;
+    if (!sheaf__array_reserve(&placements.list, &placements.capacity, count,
+                              sizeof(*placements.list)))
+        return no_memory(err);
     SHEAF_FRAME
     {
         status = p->sharding->assign(p->mine, count, &placements, p->sharding->user);
@@ -172,8 +173,7 @@ sheaf_status sheaf__ckpt_plan_make(struct sheaf__ckpt_plan *plan,
         status = list_shardables(&p, own_device, err);
     if (status >= 0)
         status = plan_tasks(&p, err);
-    for (size_t i = 0; p.all && i < p.count; i++)
-        sheaf__free(p.all[i].slice_spec);
+    sheaf__arena_clear(&p.texts);
     sheaf__free(p.all);
     sheaf__free(p.mine);
     sheaf__free(p.done);

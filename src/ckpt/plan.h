@@ -16,7 +16,7 @@ struct sheaf__ckpt_shard {
     bool local;
     struct sheaf__shard_item *items;
     const struct sheaf__ckpt_tensor **tensors; /* tensors[i] is, or contains, items[i] */
-    size_t count, item_capacity, tensor_capacity;
+    size_t count;
 };
 
 struct sheaf__ckpt_plan {
@@ -38,7 +38,7 @@ struct sheaf_shardable {
     const struct sheaf__ckpt_objects *objects;
     const struct sheaf__ckpt_tensor *tensor;
     const char *device;
-    char *slice_spec;
+    const char *slice_spec;
     struct sheaf__slice slice;
     bool placed; /* it was put somewhere */
 };
@@ -46,7 +46,7 @@ struct sheaf_shardable {
 /* What the callback put somewhere, as it said it. */
 struct sheaf__placement {
     int shard;
-    char *key, *slice_spec, *device;
+    const char *key, *slice_spec, *device;
     sheaf_dtype dtype;
     sheaf_shape shape;
     sheaf_status status;    /* of the tensor it gave */
@@ -57,8 +57,9 @@ struct sheaf__placement {
 struct sheaf_shard_plan {
     struct sheaf__placement *list;
     size_t count, capacity;
-    bool failed;       /* no memory */
-    sheaf_error error; /* why a policy of ours gave up */
+    struct sheaf__arena texts; /* of the placements */
+    bool failed;               /* no memory */
+    sheaf_error error;         /* why a policy of ours gave up */
 };
 void sheaf__placements_free(struct sheaf_shard_plan *plan);
 /* Puts a slice of what `t` is, or all of it, into a shard. */

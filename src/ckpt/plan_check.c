@@ -229,8 +229,7 @@ sheaf_status sheaf__plan_check(struct sheaf__plan_check *check, sheaf_shard_plan
         const sheaf_shardable *t = check->mine[i];
         if (t->placed)
             continue;
-        struct sheaf__placement missing = {.key = (char *)(uintptr_t)t->tensor->item.key,
-                                           .slice_spec = t->slice_spec};
+        struct sheaf__placement missing = {.key = t->tensor->item.key, .slice_spec = t->slice_spec};
         return broken(check, &missing, err,
                       "tensors in the object graph were not found in the checkpoint shards", "");
     }

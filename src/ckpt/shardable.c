@@ -5,6 +5,8 @@
 #include "base/error.h"
 #include "base/mem.h"
 
+#include <string.h>
+
 /* What a sharding callback sees and does. */
 
 const char *sheaf_shardable_key(const sheaf_shardable *t)
@@ -37,31 +39,27 @@ sheaf_tensor *sheaf_shardable_tensor(sheaf_shardable *t)
     return sheaf__objects_value(t->objects, t->tensor);
 }
 
-static void free_placement(struct sheaf__placement *p)
-{
-    sheaf__free(p->key);
-    sheaf__free(p->slice_spec);
-    sheaf__free(p->device);
-}
-
 void sheaf__placements_free(struct sheaf_shard_plan *plan)
 {
-    for (size_t i = 0; i < plan->count; i++)
-        free_placement(&plan->list[i]);
+    sheaf__arena_clear(&plan->texts);
     sheaf__free(plan->list);
     *plan = (struct sheaf_shard_plan){0};
+}
+
+static const char *copy_text(sheaf_shard_plan *plan, const char *text)
+{
+    return *text ? sheaf__arena_text(&plan->texts, text, strlen(text)) : "";
 }
 
 /* Texts are copied: they are the callback's. */
 static void place(sheaf_shard_plan *plan, struct sheaf__placement p, const char *key,
                   const char *slice_spec, const char *device)
 {
-    p.key = sheaf__strdup(key ? key : "");
-    p.slice_spec = sheaf__strdup(slice_spec ? slice_spec : "");
-    p.device = device ? sheaf__strdup(device) : NULL;
+    p.key = copy_text(plan, key ? key : "");
+    p.slice_spec = copy_text(plan, slice_spec ? slice_spec : "");
+    p.device = device ? copy_text(plan, device) : NULL;
     if (!p.key || !p.slice_spec || (device && !p.device) ||
         !sheaf__array_reserve(&plan->list, &plan->capacity, plan->count + 1, sizeof(*plan->list))) {
-        free_placement(&p);
         plan->failed = true;
         return;
     }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "format/bundle_index.h"
 
-#include "base/array.h"
 #include "base/error.h"
 #include "base/mem.h"
 #include "format/wire.h"
@@ -247,17 +246,8 @@ static sheaf_status read_entry(void *user, const struct sheaf__table_entry *e, s
         r->header = true;
         return read_header(r->index, r->table, e, err);
     }
-    struct sheaf__bundle_index *index = r->index;
-    if (!sheaf__array_reserve(&index->items, &index->capacity, index->count + 1,
-                              sizeof(*index->items)))
-        return sheaf__no_memory(err, "the index of a checkpoint");
-    struct sheaf__bundle_item *item = &index->items[index->count];
-    *item = (struct sheaf__bundle_item){.key = sheaf__strndup((const char *)e->key, e->key_size),
-                                        .key_size = e->key_size};
-    if (!item->key)
-        return sheaf__no_memory(err, "the index of a checkpoint");
-    index->count++;
-    if (!read_item(item, e))
+    struct sheaf__bundle_item *item = sheaf__bundle_index_append(r->index, e->key, e->key_size);
+    if (!item || !read_item(item, e))
         return sheaf__no_memory(err, "the index of a checkpoint");
     return SHEAF_OK;
 }

@@ -19,34 +19,27 @@ char *sheaf__bundle_data_path(const char *prefix, int32_t shard, int32_t shards)
     return sheaf__printf("%s.data-%05d-of-%05d", prefix, (int)shard, (int)shards);
 }
 
-static void free_item(struct sheaf__bundle_item *item)
-{
-    sheaf__free(item->key);
-    sheaf__free(item->extents);
-}
-
 void sheaf__bundle_index_free(struct sheaf__bundle_index *index)
 {
     for (size_t i = 0; i < index->count; i++)
-        free_item(&index->items[i]);
+        sheaf__free(index->items[i].extents);
     sheaf__free(index->items);
+    sheaf__arena_clear(&index->keys);
     sheaf__strmap_clear(&index->by_key, NULL);
     *index = (struct sheaf__bundle_index){0};
 }
 
-static struct sheaf__bundle_item *append_item(struct sheaf__bundle_index *index, const void *key,
-                                              size_t size)
+struct sheaf__bundle_item *sheaf__bundle_index_append(struct sheaf__bundle_index *index,
+                                                      const void *key, size_t size)
 {
     if (!sheaf__array_reserve(&index->items, &index->capacity, index->count + 1,
                               sizeof(*index->items)))
         return NULL;
     struct sheaf__bundle_item *item = &index->items[index->count];
-    *item = (struct sheaf__bundle_item){.key = sheaf__alloc(size + 1), .key_size = size};
+    *item = (struct sheaf__bundle_item){.key = sheaf__arena_text(&index->keys, key, size),
+                                        .key_size = size};
     if (!item->key)
         return NULL;
-    if (size)
-        memcpy(item->key, key, size);
-    item->key[size] = 0;
     index->count++;
     return item;
 }
@@ -55,11 +48,10 @@ struct sheaf__bundle_item *sheaf__bundle_index_add(struct sheaf__bundle_index *i
                                                    const void *key, size_t size)
 {
     void *number = (void *)(uintptr_t)(index->count + 1);
-    struct sheaf__bundle_item *item = append_item(index, key, size);
+    struct sheaf__bundle_item *item = sheaf__bundle_index_append(index, key, size);
     if (!item)
         return NULL;
     if (!sheaf__strmap_set_bytes(&index->by_key, key, size, number, NULL)) {
-        free_item(item);
         index->count--;
         return NULL;
     }

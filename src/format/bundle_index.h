@@ -14,7 +14,7 @@
 /* One entry: a tensor stored whole, one slice of a tensor (its key starts with a zero byte), or a
  * tensor of slices, which has no bytes of its own. */
 struct sheaf__bundle_item {
-    char *key; /* with a zero after it */
+    const char *key; /* with a zero after it; in `keys` of the index */
     size_t key_size;
     uint32_t dtype; /* as stored: perhaps no sheaf_dtype */
     int32_t shard;
@@ -34,6 +34,7 @@ struct sheaf__bundle_index {
     size_t count, capacity;
     int32_t shards;
     bool big_endian;
+    struct sheaf__arena keys;
     struct sheaf__strmap by_key; /* number + 1 of an item; used while one is being built */
 };
 
@@ -55,6 +56,9 @@ const struct sheaf__bundle_item *sheaf__bundle_index_find(const struct sheaf__bu
  * memory. */
 struct sheaf__bundle_item *sheaf__bundle_index_add(struct sheaf__bundle_index *index,
                                                    const void *key, size_t size);
+/* The same at the end of one that is read: sheaf__bundle_index_added() does not know of it. */
+struct sheaf__bundle_item *sheaf__bundle_index_append(struct sheaf__bundle_index *index,
+                                                      const void *key, size_t size);
 /* The item that was added under the key, or NULL. */
 struct sheaf__bundle_item *sheaf__bundle_index_added(struct sheaf__bundle_index *index,
                                                      const void *key, size_t size);

@@ -81,7 +81,7 @@ static sheaf_status merge_item(struct merging *m, size_t part,
         have = sheaf__bundle_index_add(&m->whole, item->key, item->key_size);
         if (!have)
             return sheaf__no_memory(err, "merging a checkpoint");
-        char *key = have->key;
+        const char *key = have->key;
         *have = *item;
         have->key = key;
         have->shard = number;

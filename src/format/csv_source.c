@@ -26,7 +26,7 @@ struct sheaf__csv_source {
     struct place at;
     bool started; /* what comes before the rows is behind */
     struct sheaf__csv_field *fields;
-    struct sheaf__arena arena; /* strings that are not as the file has them */
+    struct sheaf__string_room room; /* strings that are not as the file has them */
     struct sheaf__counter *bytes, *records;
 };
 
@@ -60,7 +60,7 @@ void sheaf__csv_source_free(struct sheaf__csv_source *s)
 {
     if (!s)
         return;
-    sheaf__arena_free(&s->arena);
+    sheaf__string_room_free(&s->room);
     sheaf__window_free(s->window);
     sheaf__free(s->fields);
     sheaf__free(s);
@@ -183,7 +183,7 @@ static bool is_empty(const struct sheaf__csv_format *format, const struct sheaf_
 static sheaf_status undouble(struct sheaf__csv_source *s, struct sheaf__csv_field *field,
                              sheaf_error *err)
 {
-    char *text = sheaf__arena_alloc(&s->arena, field->size, err);
+    char *text = sheaf__string_room_alloc(&s->room, field->size, err);
     if (!text)
         return err ? err->status : SHEAF_ERR_RESOURCE_EXHAUSTED;
     size_t n = 0;
@@ -310,7 +310,7 @@ static sheaf_status keep(struct sheaf__csv_source *s, const sheaf_element *colum
             continue;
         SHEAF__TRY(sheaf__string_keep(t, s->window->owner, err));
         SHEAF__TRY(sheaf__string_keep(t, s->format->owner, err));
-        SHEAF__TRY(sheaf__arena_keep(&s->arena, t, err));
+        SHEAF__TRY(sheaf__string_room_keep(&s->room, t, err));
     }
     return SHEAF_OK;
 }
@@ -329,7 +329,7 @@ sheaf_status sheaf__csv_source_next(struct sheaf__csv_source *s, sheaf_element *
         status = keep(s, columns, err);
     if (status < 0 && *count > 0)
         s->at = before;
-    sheaf__arena_free(&s->arena);
+    sheaf__string_room_free(&s->room);
     sheaf__counter_add(s->bytes, s->at.offset - before.offset);
     sheaf__counter_add(s->records, s->at.row - before.row);
     return status;

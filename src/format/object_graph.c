@@ -7,28 +7,9 @@
 
 #include <string.h>
 
-static void free_node(struct sheaf__graph_node *node)
-{
-    for (size_t i = 0; i < node->child_count; i++)
-        sheaf__free(node->children[i].name);
-    for (size_t i = 0; i < node->attribute_count; i++) {
-        sheaf__free(node->attributes[i].name);
-        sheaf__free(node->attributes[i].full_name);
-        sheaf__free(node->attributes[i].key);
-    }
-    for (size_t i = 0; i < node->slot_count; i++)
-        sheaf__free(node->slots[i].name);
-    sheaf__free(node->children);
-    sheaf__free(node->attributes);
-    sheaf__free(node->slots);
-    sheaf__free(node->saver);
-    sheaf__free(node->saver_object);
-}
-
 void sheaf__object_graph_free(struct sheaf__object_graph *graph)
 {
-    for (size_t i = 0; i < graph->count; i++)
-        free_node(&graph->nodes[i]);
+    sheaf__arena_clear(&graph->arena);
     sheaf__free(graph->nodes);
     *graph = (struct sheaf__object_graph){0};
 }
@@ -42,45 +23,41 @@ bool sheaf__object_graph_add(struct sheaf__object_graph *graph)
     return true;
 }
 
-bool sheaf__graph_add_child(struct sheaf__graph_node *node, const char *name, int32_t child)
+char *sheaf__graph_text(struct sheaf__object_graph *graph, const void *text, size_t size)
 {
-    char *copy = sheaf__strdup(name);
-    if (!copy || !sheaf__array_reserve(&node->children, &node->child_capacity,
-                                       node->child_count + 1, sizeof(*node->children))) {
-        sheaf__free(copy);
+    return sheaf__arena_text(&graph->arena, text, size);
+}
+
+bool sheaf__graph_add_child(struct sheaf__object_graph *graph, size_t node,
+                            const struct sheaf__graph_child *child)
+{
+    struct sheaf__graph_node *n = &graph->nodes[node];
+    if (!sheaf__arena_reserve(&graph->arena, &n->children, &n->child_capacity, n->child_count + 1,
+                              sizeof(*child)))
         return false;
-    }
-    node->children[node->child_count++] = (struct sheaf__graph_child){copy, child};
+    n->children[n->child_count++] = *child;
     return true;
 }
 
-bool sheaf__graph_add_attribute(struct sheaf__graph_node *node, const char *name,
-                                const char *full_name, const char *key)
+bool sheaf__graph_add_attribute(struct sheaf__object_graph *graph, size_t node,
+                                const struct sheaf__graph_attribute *attribute)
 {
-    struct sheaf__graph_attribute a = {sheaf__strdup(name), sheaf__strdup(full_name),
-                                       sheaf__strdup(key)};
-    if (!a.name || !a.full_name || !a.key ||
-        !sheaf__array_reserve(&node->attributes, &node->attribute_capacity,
-                              node->attribute_count + 1, sizeof(a))) {
-        sheaf__free(a.name);
-        sheaf__free(a.full_name);
-        sheaf__free(a.key);
+    struct sheaf__graph_node *n = &graph->nodes[node];
+    if (!sheaf__arena_reserve(&graph->arena, &n->attributes, &n->attribute_capacity,
+                              n->attribute_count + 1, sizeof(*attribute)))
         return false;
-    }
-    node->attributes[node->attribute_count++] = a;
+    n->attributes[n->attribute_count++] = *attribute;
     return true;
 }
 
-bool sheaf__graph_add_slot(struct sheaf__graph_node *node, const char *name, int32_t variable,
-                           int32_t value)
+bool sheaf__graph_add_slot(struct sheaf__object_graph *graph, size_t node,
+                           const struct sheaf__graph_slot *slot)
 {
-    char *copy = sheaf__strdup(name);
-    if (!copy || !sheaf__array_reserve(&node->slots, &node->slot_capacity, node->slot_count + 1,
-                                       sizeof(*node->slots))) {
-        sheaf__free(copy);
+    struct sheaf__graph_node *n = &graph->nodes[node];
+    if (!sheaf__arena_reserve(&graph->arena, &n->slots, &n->slot_capacity, n->slot_count + 1,
+                              sizeof(*slot)))
         return false;
-    }
-    node->slots[node->slot_count++] = (struct sheaf__graph_slot){copy, variable, value};
+    n->slots[n->slot_count++] = *slot;
     return true;
 }
 

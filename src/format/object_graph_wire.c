@@ -43,9 +43,9 @@ static bool read_parts(struct sheaf__cursor c, struct parts *parts)
     return !c.failed;
 }
 
-static char *copy_text(const struct sheaf__wire_field *f)
+static const char *copy_text(struct sheaf__object_graph *graph, const struct sheaf__wire_field *f)
 {
-    return sheaf__strndup((const char *)f->bytes.data, f->bytes.size);
+    return sheaf__graph_text(graph, f->bytes.data, f->bytes.size);
 }
 
 /* Node numbers are checked when all nodes are known. */
@@ -54,56 +54,56 @@ static int32_t node_number(int64_t number)
     return number < 0 || number > INT32_MAX ? -1 : (int32_t)number;
 }
 
-static enum outcome read_child(struct sheaf__graph_node *node, struct sheaf__cursor c)
+static enum outcome read_child(struct sheaf__object_graph *graph, size_t node,
+                               struct sheaf__cursor c)
 {
     struct parts p;
     if (!read_parts(c, &p))
         return MALFORMED;
-    char *name = copy_text(&p.texts[2]);
-    bool room = name && sheaf__graph_add_child(node, name, node_number(p.numbers[1]));
-    sheaf__free(name);
-    return room ? GOOD : NO_MEMORY;
+    const struct sheaf__graph_child child = {copy_text(graph, &p.texts[2]),
+                                             node_number(p.numbers[1])};
+    return child.name && sheaf__graph_add_child(graph, node, &child) ? GOOD : NO_MEMORY;
 }
 
-static enum outcome read_attribute(struct sheaf__graph_node *node, struct sheaf__cursor c)
+static enum outcome read_attribute(struct sheaf__object_graph *graph, size_t node,
+                                   struct sheaf__cursor c)
 {
     struct parts p;
     if (!read_parts(c, &p))
         return MALFORMED;
-    char *name = copy_text(&p.texts[1]), *full = copy_text(&p.texts[2]);
-    char *key = copy_text(&p.texts[3]);
-    bool room = name && full && key && sheaf__graph_add_attribute(node, name, full, key);
-    sheaf__free(name);
-    sheaf__free(full);
-    sheaf__free(key);
-    return room ? GOOD : NO_MEMORY;
+    const struct sheaf__graph_attribute a = {copy_text(graph, &p.texts[1]),
+                                             copy_text(graph, &p.texts[2]),
+                                             copy_text(graph, &p.texts[3])};
+    return a.name && a.full_name && a.key && sheaf__graph_add_attribute(graph, node, &a)
+               ? GOOD
+               : NO_MEMORY;
 }
 
-static enum outcome read_slot(struct sheaf__graph_node *node, struct sheaf__cursor c)
+static enum outcome read_slot(struct sheaf__object_graph *graph, size_t node,
+                              struct sheaf__cursor c)
 {
     struct parts p;
     if (!read_parts(c, &p))
         return MALFORMED;
-    char *name = copy_text(&p.texts[2]);
-    bool room = name && sheaf__graph_add_slot(node, name, node_number(p.numbers[1]),
-                                              node_number(p.numbers[3]));
-    sheaf__free(name);
-    return room ? GOOD : NO_MEMORY;
+    const struct sheaf__graph_slot slot = {copy_text(graph, &p.texts[2]), node_number(p.numbers[1]),
+                                           node_number(p.numbers[3])};
+    return slot.name && sheaf__graph_add_slot(graph, node, &slot) ? GOOD : NO_MEMORY;
 }
 
-static enum outcome read_saver(struct sheaf__graph_node *node, struct sheaf__cursor c)
+static enum outcome read_saver(struct sheaf__object_graph *graph, size_t node,
+                               struct sheaf__cursor c)
 {
+    struct sheaf__graph_node *n = &graph->nodes[node];
     struct parts p;
     if (!read_parts(c, &p))
         return MALFORMED;
-    sheaf__free(node->saver);
-    sheaf__free(node->saver_object);
-    node->saver = copy_text(&p.texts[1]);
-    node->saver_object = copy_text(&p.texts[2]);
-    return node->saver && node->saver_object ? GOOD : NO_MEMORY;
+    n->saver = copy_text(graph, &p.texts[1]);
+    n->saver_object = copy_text(graph, &p.texts[2]);
+    return n->saver && n->saver_object ? GOOD : NO_MEMORY;
 }
 
-static enum outcome read_node(struct sheaf__graph_node *node, struct sheaf__cursor c)
+static enum outcome read_node(struct sheaf__object_graph *graph, size_t node,
+                              struct sheaf__cursor c)
 {
     struct sheaf__wire_field f;
     struct parts p;
@@ -112,15 +112,15 @@ static enum outcome read_node(struct sheaf__graph_node *node, struct sheaf__curs
         if (f.type != SHEAF__WIRE_BYTES)
             continue;
         if (f.number == 1)
-            outcome = read_child(node, inside(&f));
+            outcome = read_child(graph, node, inside(&f));
         else if (f.number == 2)
-            outcome = read_attribute(node, inside(&f));
+            outcome = read_attribute(graph, node, inside(&f));
         else if (f.number == 3)
-            outcome = read_slot(node, inside(&f));
+            outcome = read_slot(graph, node, inside(&f));
         else if (f.number == 4)
-            outcome = read_saver(node, inside(&f));
+            outcome = read_saver(graph, node, inside(&f));
         else if (f.number == 5 && read_parts(inside(&f), &p))
-            node->has_values = p.numbers[1] != 0;
+            graph->nodes[node].has_values = p.numbers[1] != 0;
     }
     return outcome == GOOD && c.failed ? MALFORMED : outcome;
 }
@@ -153,9 +153,8 @@ sheaf_status sheaf__object_graph_read(struct sheaf__object_graph *graph, const v
     while (outcome == GOOD && sheaf__wire_next(&c, &f)) {
         if (!is_field(&f, 1, SHEAF__WIRE_BYTES))
             continue;
-        outcome = sheaf__object_graph_add(graph)
-                      ? read_node(&graph->nodes[graph->count - 1], inside(&f))
-                      : NO_MEMORY;
+        outcome = sheaf__object_graph_add(graph) ? read_node(graph, graph->count - 1, inside(&f))
+                                                 : NO_MEMORY;
     }
     if (outcome == GOOD && !c.failed && check_numbers(graph))
         return SHEAF_OK;

@@ -51,48 +51,50 @@ sheaf_tensor *sheaf__string_copy(sheaf_shape shape, const sheaf_bytes *strings, 
     return t;
 }
 
-/* ---- arena ---- */
+/* ---- room ---- */
 
 #define CHUNK ((size_t)64 << 10)
 
-static struct sheaf__buffer *add_chunk(struct sheaf__arena *arena, size_t size, sheaf_error *err)
+static struct sheaf__buffer *add_chunk(struct sheaf__string_room *room, size_t size,
+                                       sheaf_error *err)
 {
-    if (!sheaf__array_reserve(&arena->chunks, &arena->capacity, arena->count + 1,
-                              sizeof(*arena->chunks))) {
+    if (!sheaf__array_reserve(&room->chunks, &room->capacity, room->count + 1,
+                              sizeof(*room->chunks))) {
         sheaf__no_memory(err, "strings");
         return NULL;
     }
     struct sheaf__buffer *chunk = sheaf__buffer_new(NULL, size > CHUNK ? size : CHUNK, err);
     if (chunk) {
-        arena->chunks[arena->count++] = chunk;
-        arena->used = 0;
+        room->chunks[room->count++] = chunk;
+        room->used = 0;
     }
     return chunk;
 }
 
-char *sheaf__arena_alloc(struct sheaf__arena *arena, size_t size, sheaf_error *err)
+char *sheaf__string_room_alloc(struct sheaf__string_room *room, size_t size, sheaf_error *err)
 {
-    struct sheaf__buffer *chunk = arena->count ? arena->chunks[arena->count - 1] : NULL;
-    if (!chunk || size > chunk->size - arena->used)
-        chunk = add_chunk(arena, size, err);
+    struct sheaf__buffer *chunk = room->count ? room->chunks[room->count - 1] : NULL;
+    if (!chunk || size > chunk->size - room->used)
+        chunk = add_chunk(room, size, err);
     if (!chunk)
         return NULL;
-    char *at = (char *)chunk->data + arena->used;
-    arena->used += size;
+    char *at = (char *)chunk->data + room->used;
+    room->used += size;
     return at;
 }
 
-sheaf_status sheaf__arena_keep(const struct sheaf__arena *arena, sheaf_tensor *t, sheaf_error *err)
+sheaf_status sheaf__string_room_keep(const struct sheaf__string_room *room, sheaf_tensor *t,
+                                     sheaf_error *err)
 {
-    for (size_t i = 0; i < arena->count; i++)
-        SHEAF__TRY(sheaf__string_keep(t, arena->chunks[i], err));
+    for (size_t i = 0; i < room->count; i++)
+        SHEAF__TRY(sheaf__string_keep(t, room->chunks[i], err));
     return SHEAF_OK;
 }
 
-void sheaf__arena_free(struct sheaf__arena *arena)
+void sheaf__string_room_free(struct sheaf__string_room *room)
 {
-    for (size_t i = 0; i < arena->count; i++)
-        sheaf__unref(arena->chunks[i]);
-    sheaf__free(arena->chunks);
-    *arena = (struct sheaf__arena){0};
+    for (size_t i = 0; i < room->count; i++)
+        sheaf__unref(room->chunks[i]);
+    sheaf__free(room->chunks);
+    *room = (struct sheaf__string_room){0};
 }

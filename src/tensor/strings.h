@@ -25,17 +25,18 @@ sheaf_status sheaf__string_keep_like(sheaf_tensor *t, const sheaf_tensor *from, 
 sheaf_tensor *sheaf__string_copy(sheaf_shape shape, const sheaf_bytes *strings, sheaf_error *err);
 
 /** Room for the bytes of strings whose number and size are not known before; its chunks are kept by
- * every tensor that sheaf__arena_keep() names. Zeroed is empty. One thread. */
-struct sheaf__arena {
+ * every tensor that sheaf__string_room_keep() names. Zeroed is empty. One thread. */
+struct sheaf__string_room {
     struct sheaf__buffer **chunks;
     size_t count, capacity;
     size_t used; /**< of the last chunk */
 };
 /** `size` bytes, not cleared; NULL without memory. Stays where it is. */
-char *sheaf__arena_alloc(struct sheaf__arena *arena, size_t size, sheaf_error *err);
+char *sheaf__string_room_alloc(struct sheaf__string_room *room, size_t size, sheaf_error *err);
 /** Lets every chunk there is now live as long as the elements of `t`. */
-sheaf_status sheaf__arena_keep(const struct sheaf__arena *arena, sheaf_tensor *t, sheaf_error *err);
-/** Gives up the arena's own counts. */
-void sheaf__arena_free(struct sheaf__arena *arena);
+sheaf_status sheaf__string_room_keep(const struct sheaf__string_room *room, sheaf_tensor *t,
+                                     sheaf_error *err);
+/** Gives up the room's own counts. */
+void sheaf__string_room_free(struct sheaf__string_room *room);
 
 #endif

@@ -97,7 +97,7 @@ static sheaf_status fill(void *user, sheaf_error *err)
 static void survives_failure(void **state)
 {
     (void)state;
-    assert_true(rig_fail_allocations(fill, NULL) > 100);
+    assert_true(rig_fail_allocations(fill, NULL) > 10);
 }
 
 struct item {

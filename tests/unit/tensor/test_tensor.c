@@ -260,21 +260,21 @@ static void test_string_copies(void **state)
     assert_int_equal(sheaf_tensor_bytes(t, 1).size, 0);
 }
 
-static void test_arena(void **state)
+static void test_string_room(void **state)
 {
     (void)state;
     sheaf_error err;
-    struct sheaf__arena arena = {0};
+    struct sheaf__string_room room = {0};
     sheaf_tensor *t = sheaf__tensor_new(SHEAF_STRING, SHEAF_SHAPE(1000), NULL, &err);
     sheaf_bytes *out = sheaf__tensor_out(t);
     for (int i = 0; i < 1000; i++) {
         size_t size = i == 500 ? 200000 : (size_t)i % 300;
-        char *bytes = sheaf__arena_alloc(&arena, size, &err);
+        char *bytes = sheaf__string_room_alloc(&room, size, &err);
         memset(bytes, i, size);
         out[i] = (sheaf_bytes){bytes, size};
     }
-    rig_ok(sheaf__arena_keep(&arena, t, &err), &err);
-    sheaf__arena_free(&arena);
+    rig_ok(sheaf__string_room_keep(&room, t, &err), &err);
+    sheaf__string_room_free(&room);
     for (int i = 0; i < 1000; i++)
         for (size_t k = 0; k < out[i].size; k++)
             assert_int_equal((unsigned char)out[i].data[k], i % 256);
@@ -493,7 +493,7 @@ int main(void)
         rig_test(test_integers),
         rig_test(test_strings_keep_owners),
         rig_test(test_string_copies),
-        rig_test(test_arena),
+        rig_test(test_string_room),
         rig_test(test_ragged),
         rig_test(test_sparse),
         rig_test(test_rows),
