@@ -1,34 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch's and safetensors' files. usage: ckpt_torch.py DIR"""
+"""PyTorch's and safetensors' files. usage: ckpt_torch.py DIR torch|safetensors"""
 import os
 import sys
-import time
 
+import ckpt
 import torch
 from safetensors.torch import load_file, save_file
 
-FORMATS = {
-    "torch": (torch.save, torch.load, "t.pt"),
-    "safetensors": (save_file, load_file, "t.safetensors"),
-}
+SAVE, LOAD, NAME = {"torch": (torch.save, torch.load, "t.pt"),
+                    "safetensors": (save_file, load_file, "t.safetensors")}[sys.argv[2]]
+PATH = os.path.join(sys.argv[1], NAME)
 
 
-def run(name, count, shape, gib):
-    tensors = {f"v{i}": torch.rand(*shape) for i in range(count)}
-    for peer, (save, load, file) in FORMATS.items():
-        path = os.path.join(sys.argv[1], file)
-        write = read = 0
-        for _ in range(3):
-            begin = time.perf_counter()
-            save(tensors, path)
-            middle = time.perf_counter()
-            load(path)
-            write = max(write, gib / (middle - begin))
-            read = max(read, gib / (time.perf_counter() - middle))
-        print(f"{peer}\tcheckpoint write {name}\t{write:.3f}\tGiB/s")
-        print(f"{peer}\tcheckpoint read {name}\t{read:.3f}\tGiB/s", flush=True)
-        os.unlink(path)
+class Files:
+    """A file of `count` tensors: made when it is first asked for, written, and read into the same tensors."""
+
+    def __init__(self, count, shape):
+        self.count, self.shape, self.tensors = count, shape, None
+
+    def make(self):
+        if not self.tensors:
+            self.tensors = {f"v{i}": torch.rand(*self.shape) for i in range(self.count)}
+
+    def save(self):
+        SAVE(self.tensors, PATH)
+
+    def restore(self):
+        for name, value in LOAD(PATH).items():
+            self.tensors[name].copy_(value)
+
+    def names(self):
+        return [PATH]
 
 
-run("64x16MiB", 64, (1024, 4096), 1.0)
-run("10000x1KiB", 10000, (256,), 10000 / 2**20)
+ckpt.take(sys.argv[2], Files)

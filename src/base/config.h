@@ -29,6 +29,8 @@
     X(RUN_ID, TEXT, "", NULL, "name of this run, the same in all its tasks")                    \
     X(JOBS, TEXT, "", NULL, "jobs of what Slurm or MPI started: \"ps=1,worker=4\"")             \
     X(PORT_BASE, INT, "8888", "1..65535", "port of a machine's first task under Slurm or MPI")  \
+    X(FSYNC, BOOL, "1", NULL,                                                                   \
+      "0: writes do not wait for the disk; a machine's crash may lose them")                    \
     X(SEED, TEXT, "", NULL, "global seed of random operations; empty: none")                    \
     X(TRACE, PATH, "", NULL,                                                                    \
       "file for a trace of spans (Chrome's JSON), a task adds its name; empty: none")           \

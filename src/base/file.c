@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/file.h"
 
+#include "base/config.h"
 #include "base/context.h"
 #include "base/error.h"
 #include "base/fs.h"
@@ -132,6 +133,17 @@ sheaf_status sheaf__file_close(struct sheaf__file *file, sheaf_error *err)
     return status;
 }
 
+static int sync_data(const struct sheaf__file *file)
+{
+    return sheaf__config_int(SHEAF__CONFIG_FSYNC) ? file->fs->sync(file->fs->user, file->handle)
+                                                  : 0;
+}
+
+static int sync_names(const struct sheaf__fs *fs, const char *directory)
+{
+    return sheaf__config_int(SHEAF__CONFIG_FSYNC) ? fs->sync_dir(fs->user, directory) : 0;
+}
+
 /* Makes a rename durable. A file system that cannot sync directories has nothing to make durable.
  */
 static int sync_parent(const struct sheaf__fs *fs, const char *path)
@@ -139,7 +151,7 @@ static int sync_parent(const struct sheaf__fs *fs, const char *path)
     char *directory = sheaf__path_directory(path);
     if (!directory)
         return ENOMEM;
-    int code = fs->sync_dir(fs->user, directory);
+    int code = sync_names(fs, directory);
     sheaf__free(directory);
     return code == EINVAL || code == ENOTSUP ? 0 : code;
 }
@@ -148,7 +160,7 @@ sheaf_status sheaf__file_commit(struct sheaf__file *file, sheaf_error *err)
 {
     const struct sheaf__fs *fs = file->fs;
     const char *op = "sync";
-    int code = fs->sync(fs->user, file->handle);
+    int code = sync_data(file);
     if (code) {
         sheaf_status status = sheaf__errno_error(err, code, file->path, op);
         sheaf__file_close(file, NULL);
@@ -174,7 +186,7 @@ sheaf_status sheaf__file_commit(struct sheaf__file *file, sheaf_error *err)
 
 sheaf_status sheaf__file_sync(struct sheaf__file *file, sheaf_error *err)
 {
-    return result(file->fs->sync(file->fs->user, file->handle), file->path, "sync", err);
+    return result(sync_data(file), file->path, "sync", err);
 }
 
 /* ---- reading and writing ---- */
@@ -520,7 +532,7 @@ sheaf_status sheaf__file_rmdir(const char *path, sheaf_error *err)
 sheaf_status sheaf__file_sync_dir(const char *path, sheaf_error *err)
 {
     const struct sheaf__fs *fs = the_fs();
-    return result(fs->sync_dir(fs->user, path), path, "sync the directory", err);
+    return result(sync_names(fs, path), path, "sync the directory", err);
 }
 
 sheaf_status sheaf__file_chmod(const char *path, uint32_t mode, sheaf_error *err)

@@ -72,7 +72,8 @@ int sheaf__bench_launch(const char *name, int workers, int servers,
 
 static const struct sheaf__option OPTIONS[] = {
     {"data", 0, SHEAF__OPTION_TEXT, "DIR", &o.data, "folder with input files, or to write to"},
-    {"work", 0, SHEAF__OPTION_TEXT, "WORK", &o.work, "measure only this work of input"},
+    {"work", 0, SHEAF__OPTION_TEXT, "WORK", &o.work,
+     "measure only this work of input or checkpoint"},
     {"inside", 0, SHEAF__OPTION_FLAG, NULL, &o.inside, NULL},
 };
 static const struct sheaf__command_line LINE = {
