@@ -49,11 +49,13 @@ $SHEAF run -- sh -c "sleep 1000.3$marker & setsid sleep 1000.3$marker & sleep 0.
 echo $?
 left "sleep 1000.3$marker"
 echo --- asked twice
-$SHEAF run -- sh -c "trap '' INT; sleep 1000.4$marker; sleep 1000.4$marker" &
+$SHEAF run -- sh -c "trap '' INT; sleep 1000.4$marker; sleep 1000.4$marker" 2>said &
 started "sleep 1000.4$marker" 1
 kill -INT $!
-sleep 0.2
+for _ in $(seq 100); do grep -q ending said && break; sleep 0.05; done
+sleep 0.5 # one that comes at once is taken for the same
 kill -INT $!
 wait $!
 echo $?
+cat said >&2
 left "sleep 1000.4$marker"
