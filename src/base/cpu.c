@@ -58,6 +58,8 @@ static void detect(void)
     features = (struct sheaf__cpu_features){
         .sse42 = __builtin_cpu_supports("sse4.2"),
         .avx2 = __builtin_cpu_supports("avx2"),
+        .bmi2 = __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
+                !__builtin_cpu_is("znver1") && !__builtin_cpu_is("znver2"),
         .fma = __builtin_cpu_supports("fma"),
         .avx512f = __builtin_cpu_supports("avx512f"),
         .avx512bw = __builtin_cpu_supports("avx512bw"),

@@ -17,6 +17,7 @@ size_t sheaf__cpu_list(int *cpus, size_t capacity);
 struct sheaf__cpu_features {
     bool sse42;
     bool avx2;
+    bool bmi2; /* and BMI1; where its instructions are quick: not before AMD's Zen 3 */
     bool fma;
     bool f16c;
     bool avx512f;

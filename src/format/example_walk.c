@@ -1,30 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/error.h"
 #include "format/example_parse.h"
+#include "format/packed.h"
 #include "format/wire.h"
 
 #include <string.h>
 
 /* Entries of an example whose order is remembered for the next one. */
 #define EXPECTED 64
+/* The first byte of a field 1 of type BYTES: the features, an entry, its key, packed numbers. */
+#define FIRST (1 << 3 | SHEAF__WIRE_BYTES)
 /* How many examples ahead the memory is asked for how many bytes of each. */
 #define AHEAD   2
 #define FETCHED 512
-/* Words of packed numbers that are looked at together. */
-#define WORDS 8
 
 /* An entry of the example before: the same keys tend to come in the same order. */
 struct expected {
     const uint8_t *key;
     size_t size;
     int plan;
+    /* What an entry begins with, key and tag of the Feature, if that is short; size 0: it is not, or
+     * nobody asked for the key. */
+    uint64_t head[2], mask[2];
+    size_t head_size;
+    uint8_t list; /* tag of the list that the column wants */
 };
 
 struct walk {
     const struct sheaf__example_parser *parser;
     struct sheaf__example_column *columns;
-    size_t example; /* number of the example */
+    size_t example;     /* number of the example */
+    const uint8_t *end; /* of its message */
     sheaf_error *err;
+    sheaf__packed_fn unpack;
     struct expected expected[EXPECTED];
     size_t expected_count;
     size_t entry; /* number of the entry in the example */
@@ -87,58 +95,18 @@ static sheaf_status no_room(const struct walk *w)
     return sheaf__no_memory(w->err, "a column of examples");
 }
 
-/* The numbers of the next bytes, at least 8, of which none is longer than 8: where each ends is found
- * for all of them first, so that none waits for the one before. Returns how many bytes they took;
- * `*n` counts on. */
-static inline size_t unpack_words(const uint8_t *at, size_t size, int64_t *out, size_t room,
-                                  size_t *n)
-{
-    uint64_t word = sheaf__load64(at), ends = sheaf__wire_ends(word);
-    if (ends == 0xff && *n + 8 <= room) {
-        for (size_t i = 0; i < 8; i++)
-            out[*n + i] = (int64_t)(word >> (8 * i) & 0x7f);
-        *n += 8;
-        return 8;
-    }
-    for (size_t i = 1; i < WORDS && 8 * i + 8 <= size; i++)
-        ends |= sheaf__wire_ends(sheaf__load64(at + 8 * i)) << (8 * i);
-    size_t start = 0;
-    for (; ends && start + 8 <= size; ends &= ends - 1) {
-        const size_t end = (size_t)__builtin_ctzll(ends) + 1;
-        if (end - start > 8)
-            break;
-        if (*n < room)
-            out[*n] = (int64_t)sheaf__wire_join(sheaf__load64(at + start), end - start);
-        ++*n;
-        start = end;
-    }
-    return start;
-}
-
 /* Packed varints. */
 static sheaf_status unpack_ints(struct walk *w, struct sheaf__example_column *col,
                                 const uint8_t *at, const uint8_t *end)
 {
     if (at == end)
         return SHEAF_OK;
-    size_t room, n = 0;
+    size_t room, n;
     int64_t *out = room_for(col, (size_t)(end - at), &room);
     if (!out)
         return no_room(w);
-    while (at < end) {
-        const size_t size = (size_t)(end - at);
-        const size_t taken = size >= 8 ? unpack_words(at, size, out, room, &n) : 0;
-        at += taken;
-        if (taken > 0)
-            continue;
-        uint64_t v;
-        at = sheaf__wire_varint(at, end, &v);
-        if (!at)
-            return malformed(w, col, "a number");
-        if (n < room)
-            out[n] = (int64_t)v;
-        n++;
-    }
+    if (!w->unpack(at, end, out, room, &n))
+        return malformed(w, col, "a number");
     col->found += n;
     return SHEAF_OK;
 }
@@ -242,6 +210,28 @@ static sheaf_status take_feature(struct walk *w, struct sheaf__example_column *c
     return at ? SHEAF_OK : malformed(w, col, "the feature");
 }
 
+/* Remembers entry number `n` of the example. */
+static void expect(struct walk *w, size_t n, const uint8_t *key, size_t size, int plan)
+{
+    uint8_t head[16] = {0}, mask[16] = {0};
+    struct expected *e = &w->expected[n];
+    *e = (struct expected){.key = key, .size = size, .plan = plan};
+    if (n == w->expected_count)
+        w->expected_count++;
+    if (plan < 0 || size + 3 > sizeof(head))
+        return;
+    head[0] = FIRST;
+    head[1] = (uint8_t)size;
+    if (size > 0)
+        memcpy(head + 2, key, size);
+    head[2 + size] = 2 << 3 | SHEAF__WIRE_BYTES;
+    memset(mask, 0xff, size + 3);
+    memcpy(e->head, head, sizeof(head));
+    memcpy(e->mask, mask, sizeof(mask));
+    e->head_size = size + 3;
+    e->list = (uint8_t)(w->parser->plans[plan].kind << 3 | SHEAF__WIRE_BYTES);
+}
+
 /* The column for a key, NULL if nobody asked for it. */
 static inline struct sheaf__example_column *column_of(struct walk *w, const uint8_t *key,
                                                       size_t size)
@@ -253,11 +243,8 @@ static inline struct sheaf__example_column *column_of(struct walk *w, const uint
             return e->plan < 0 ? NULL : &w->columns[e->plan];
     }
     int plan = sheaf__example_find(w->parser, key, size);
-    if (n < EXPECTED && n <= w->expected_count) {
-        w->expected[n] = (struct expected){key, size, plan};
-        if (n == w->expected_count)
-            w->expected_count++;
-    }
+    if (n < EXPECTED && n <= w->expected_count)
+        expect(w, n, key, size, plan);
     return plan < 0 ? NULL : &w->columns[plan];
 }
 
@@ -294,8 +281,48 @@ static sheaf_status take_odd_entry(struct walk *w, const uint8_t *data, size_t s
     return SHEAF_OK;
 }
 
+/* Behind a size that says "all the rest", of which there is some; else NULL. */
+static inline const uint8_t *all_the_rest(const uint8_t *at, const uint8_t *end)
+{
+    uint64_t size;
+    at = sheaf__wire_varint(at, end, &size);
+    return at && at < end && size == (uint64_t)(end - at) ? at : NULL;
+}
+
+/* The entry if it is the expected one, and its value one chunk of the list that the column wants, as
+ * it mostly is. SHEAF_PENDING: it is another, and nothing is done. */
+static inline sheaf_status take_expected(struct walk *w, const uint8_t *data, size_t size)
+{
+    if (w->entry >= w->expected_count)
+        return SHEAF_PENDING;
+    const struct expected *e = &w->expected[w->entry];
+    const uint8_t *end = data + size, *at;
+    if (e->head_size == 0 || (size_t)(w->end - data) < sizeof(e->head) ||
+        ((sheaf__load64(data) ^ e->head[0]) & e->mask[0]) != 0 ||
+        ((sheaf__load64(data + 8) ^ e->head[1]) & e->mask[1]) != 0)
+        return SHEAF_PENDING;
+    if (!(at = all_the_rest(data + e->head_size, end)) || *at++ != e->list ||
+        !(at = all_the_rest(at, end)) || *at++ != FIRST || !(at = all_the_rest(at, end)))
+        return SHEAF_PENDING;
+    struct sheaf__example_column *col = &w->columns[e->plan];
+    w->entry++;
+    start_column(w, col);
+    col->kind = col->plan->kind;
+    switch (col->kind) {
+    case SHEAF__EXAMPLE_INT64:
+        return unpack_ints(w, col, at, end);
+    case SHEAF__EXAMPLE_FLOAT:
+        return unpack_floats(w, col, at, (size_t)(end - at));
+    default:
+        return add_bytes(w, col, at, (size_t)(end - at));
+    }
+}
+
 static inline sheaf_status take_entry(struct walk *w, const uint8_t *data, size_t size)
 {
+    const sheaf_status status = take_expected(w, data, size);
+    if (status != SHEAF_PENDING)
+        return status;
     const uint8_t *at = data, *end = data + size;
     struct sheaf__wire_field key, value;
     if (!sheaf__wire_step(&at, end, &key) || key.number != 1 || key.type != SHEAF__WIRE_BYTES ||
@@ -309,14 +336,39 @@ static inline sheaf_status take_entry(struct walk *w, const uint8_t *data, size_
     return take_feature(w, col, value.bytes.data, value.bytes.size);
 }
 
+/* The next field 1 of type BYTES; others, of which there should be none, are skipped. As
+ * sheaf__wire_step(). */
+static inline bool next_one(const uint8_t **at, const uint8_t *end, const uint8_t **data,
+                            size_t *size)
+{
+    struct sheaf__wire_field f;
+    while (*at != end) {
+        if (**at == FIRST) {
+            uint64_t n;
+            const uint8_t *p = sheaf__wire_varint(*at + 1, end, &n);
+            const bool fits = p && n <= (uint64_t)(end - p);
+            *data = p;
+            *size = (size_t)n;
+            *at = fits ? p + n : NULL;
+            return fits;
+        }
+        if (!sheaf__wire_step(at, end, &f))
+            return false;
+        if (f.number == 1 && f.type == SHEAF__WIRE_BYTES) {
+            *data = f.bytes.data;
+            *size = f.bytes.size;
+            return true;
+        }
+    }
+    return false;
+}
+
 static sheaf_status take_features(struct walk *w, const uint8_t *at, size_t size)
 {
-    const uint8_t *end = at + size;
-    struct sheaf__wire_field f;
-    while (sheaf__wire_step(&at, end, &f)) {
-        if (f.number == 1 && f.type == SHEAF__WIRE_BYTES)
-            SHEAF__TRY(take_entry(w, f.bytes.data, f.bytes.size));
-    }
+    const uint8_t *end = at + size, *entry;
+    size_t entry_size;
+    while (next_one(&at, end, &entry, &entry_size))
+        SHEAF__TRY(take_entry(w, entry, entry_size));
     return at ? SHEAF_OK : malformed(w, NULL, "its map of features");
 }
 
@@ -402,19 +454,18 @@ sheaf_status sheaf__example_walk(const struct sheaf__example_parser *parser,
                                  struct sheaf__example_column *columns,
                                  const sheaf_bytes *serialized, size_t count, sheaf_error *err)
 {
-    struct walk w = {.parser = parser, .columns = columns, .err = err};
+    struct walk w = {
+        .parser = parser, .columns = columns, .err = err, .unpack = sheaf__packed_ints()};
     for (w.example = 0; w.example < count; w.example++) {
-        const uint8_t *at = (const uint8_t *)serialized[w.example].data;
-        struct sheaf__wire_field f;
+        const uint8_t *at = (const uint8_t *)serialized[w.example].data, *features;
+        size_t size;
         w.entry = 0;
         if (w.example + AHEAD < count)
             fetch(serialized[w.example + AHEAD]);
         if (serialized[w.example].size) {
-            const uint8_t *end = at + serialized[w.example].size;
-            while (sheaf__wire_step(&at, end, &f)) {
-                if (f.number == 1 && f.type == SHEAF__WIRE_BYTES)
-                    SHEAF__TRY(take_features(&w, f.bytes.data, f.bytes.size));
-            }
+            w.end = at + serialized[w.example].size;
+            while (next_one(&at, w.end, &features, &size))
+                SHEAF__TRY(take_features(&w, features, size));
             if (!at)
                 return malformed(&w, NULL, "the message");
         }
