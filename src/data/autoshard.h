@@ -11,7 +11,7 @@ struct sheaf__autoshard {
     int64_t workers, worker;
     int64_t replicas;   /* N: parts of a batch, if a rebatch is made a legacy one */
     bool keep_balanced; /* it is not */
-    char why[160];      /* out: of the choice */
+    char why[280];      /* out: of the choice, perhaps an error's message */
 };
 
 /* The rewritten pipeline; uses up `d`. On failure `*out` is not set. */

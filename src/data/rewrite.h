@@ -24,7 +24,7 @@ struct sheaf__split_dataset {
     sheaf_autoshard policy;   /* what was applied: never AUTO */
     sheaf_rebatch rebatch;    /* LEGACY or BALANCED; AUTO: not rebatched (N is 1) */
     int64_t batch_size;       /* global, -1 if it could not be inferred (R1.8, R1.9) */
-    char why[200];            /* one line: "autoshard policy DATA: as asked for" */
+    char why[360];            /* one line: "autoshard policy DATA: as asked for" */
 };
 
 /* Rewrites `d` (borrowed, unchanged) for a worker. SHEAF_ERR_INVALID_ARGUMENT: elements without a

@@ -12,27 +12,21 @@
 
 /* Bytes of tensors that are stored whole. */
 
-/* "tensor K" or "a slice of tensor K" for errors: the key of a slice is no text. */
-static void describe(const struct sheaf__bundle_item *item, char *text, size_t size)
-{
-    bool slice = sheaf__bundle_is_slice_key(item->key, item->key_size);
-    const char *name = slice ? item->key + 1 : item->key;
-    snprintf(text, size, "%s '%.120s'", slice ? "a slice of tensor" : "tensor", name);
-}
-
 sheaf_status sheaf__bundle_fault(const sheaf_bundle *b, const struct sheaf__bundle_item *item,
                                  sheaf_error *err, sheaf_status status, const char *format, ...)
 {
-    char subject[160], what[200];
+    /* The key of a slice is no text, but for the name it begins with. */
+    const bool slice = sheaf__bundle_is_slice_key(item->key, item->key_size);
+    char what[sizeof(err->message)];
     va_list args;
     va_start(args, format);
     vsnprintf(what, sizeof(what), format, args);
     va_end(args);
-    describe(item, subject, sizeof(subject));
     char *path = sheaf__bundle_data_path(b->prefix, item->shard, b->index.shards);
     struct sheaf__place place = {item->slices || !path ? b->prefix : path, SHEAF__UNKNOWN,
                                  item->slices ? SHEAF__UNKNOWN : item->offset};
-    sheaf__error_at(err, status, &place, "%s: %s", subject, what);
+    sheaf__error_at(err, status, &place, "%s '%s': %s", slice ? "a slice of tensor" : "tensor",
+                    slice ? item->key + 1 : item->key, what);
     sheaf__free(path);
     return status;
 }

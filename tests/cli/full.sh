@@ -17,7 +17,7 @@ for command in records "records head" data "data explain" ckpt "ckpt show" bench
     try $command --help
     try $command --version
 done
-try bench start
+try bench ps
 "$SHEAF" --version >&-
 echo "$? closed"
 # The tasks' own failure stays what it was.
