@@ -8,7 +8,7 @@
  *  Opening reads what the files say of themselves, never a tensor; what is read or written goes through a buffer of bounded
  *  size, but for a tensor of strings, which is in memory as a whole. One thread at a time per object. */
 
-#include <sheaf/tensor.h>
+#include <sheaf/checkpoint.h>
 
 SHEAF_BEGIN_DECLS
 
@@ -34,6 +34,37 @@ SHEAF_API sheaf_status sheaf_tensor_file_get(const sheaf_tensor_file *f, size_t 
  *  SHEAF_ERR_UNIMPLEMENTED: a dtype that no tensor has. */
 SHEAF_CHECKED sheaf_status sheaf_tensor_file_read(sheaf_tensor_file *f, const char *name,
                                                   sheaf_tensor **tensor, sheaf_error *err);
+
+/** How a tensor of one file differs from that of another. */
+typedef struct sheaf_tensor_difference {
+    int64_t elements; /**< that are not the same bit for bit */
+    double
+        largest; /**< absolute difference of such; NaN where one is no number or nothing computes on the dtype */
+} sheaf_tensor_difference;
+/** Compares tensor `name` of both. SHEAF_ERR_INVALID_ARGUMENT: of different dtypes or shapes; else as reading. */
+SHEAF_CHECKED sheaf_status sheaf_tensor_file_compare(sheaf_tensor_file *a, sheaf_tensor_file *b,
+                                                     const char *name,
+                                                     sheaf_tensor_difference *difference,
+                                                     sheaf_error *err);
+
+typedef struct sheaf_convert_options {
+    const sheaf_sharding_callback *sharding; /**< of a checkpoint; NULL: all in one shard */
+    int64_t
+        max_file_bytes; /**< of safetensors: as many files as it takes, and an index; 0: one file */
+    bool deflate;       /**< the members of an `.npz` */
+    uint64_t reserved[4];
+} sheaf_convert_options;
+/** Writes every tensor of `from` to `to`, whose name says the format as in sheaf_tensor_file_open(); nothing has its name before
+ *  all is written. A checkpoint of a checkpoint keeps what stands beside it. The sharding policy is asked about all tensors
+ *  at once, as those of one task, and may cut them; slices are put together first. Of several safetensors files, each but
+ *  a single tensor's has at most `max_file_bytes` of tensors, in the order of names.
+ *
+ *  Only checkpoints have an object graph: in the other formats it is a vector of bytes under its own name, from which it becomes
+ *  one again. SHEAF_ERR_UNIMPLEMENTED: a dtype that the format has not (strings in safetensors; bfloat16 and smaller floats in
+ *  `.npz`); SHEAF_ERR_INVALID_ARGUMENT: an option of another format. */
+SHEAF_CHECKED sheaf_status sheaf_tensor_file_convert(sheaf_tensor_file *from, const char *to,
+                                                     const sheaf_convert_options *options,
+                                                     sheaf_error *err);
 
 SHEAF_END_DECLS
 

@@ -94,10 +94,8 @@ static bool has_parent(struct memory *m, const char *path)
     const char *slash = strrchr(path, '/');
     if (!slash || slash == path)
         return true;
-    char *parent = sheaf__strndup(path, (size_t)(slash - path));
-    bool found = parent && is_directory(m, parent);
-    sheaf__free(parent);
-    return found;
+    const struct inode *parent = sheaf__strmap_get_bytes(&m->names, path, (size_t)(slash - path));
+    return parent && parent->kind == SHEAF__FILE_DIRECTORY;
 }
 
 /* Lets `path` name `inode` (NULL: nothing) in `map`, which takes a count of it. */

@@ -48,6 +48,11 @@ static sheaf_status part(sheaf_tensor_file *f, const struct sheaf__tensor_entry 
 static const struct sheaf__tensor_format checkpoint = {
     .name = "checkpoint", .free = free_file, .whole = whole, .check = check, .part = part};
 
+sheaf_bundle *sheaf__tensor_bundle(sheaf_tensor_file *f)
+{
+    return f->format == &checkpoint ? bundle_of(f) : NULL;
+}
+
 /* Where the first of its slices lies, if it has any. */
 static const struct sheaf__bundle_item *first_bytes(const sheaf_bundle *b,
                                                     const struct sheaf__bundle_item *item)

@@ -6,6 +6,7 @@
 
 #include "format/slice.h"
 
+#include <sheaf/bundle.h>
 #include <sheaf/tensor_file.h>
 
 #define SHEAF__TENSOR_FILE_CHUNK (4 << 20) /* bytes of a tensor in memory at once */
@@ -61,6 +62,8 @@ sheaf_status sheaf__tensor_bundle_open(const char *path, sheaf_tensor_file **fil
                                        sheaf_error *err);
 sheaf_status sheaf__safetensors_open(const char *path, sheaf_tensor_file **file, sheaf_error *err);
 sheaf_status sheaf__npz_open(const char *path, sheaf_tensor_file **file, sheaf_error *err);
+/* The checkpoint behind a file of tensors, borrowed; NULL: it is another format. */
+sheaf_bundle *sheaf__tensor_bundle(sheaf_tensor_file *f);
 
 /* The entry of a name, or NULL. */
 const struct sheaf__tensor_entry *sheaf__tensor_file_find(const sheaf_tensor_file *f,

@@ -282,6 +282,16 @@ static void damage_is_found(void **state)
 }
 
 /* RFC 4648, 10; and what is no base64. */
+/* The check value of CRC-32 as ZIP has it, and a checksum that goes on. */
+static void crc32_vectors(void **state)
+{
+    (void)state;
+    assert_int_equal(sheaf__crc32_extend(0, "123456789", 9), 0xcbf43926);
+    assert_int_equal(sheaf__crc32_extend(sheaf__crc32_extend(0, "1234", 4), "56789", 5),
+                     0xcbf43926);
+    assert_int_equal(sheaf__crc32_extend(0, "", 0), 0);
+}
+
 static void base64_vectors(void **state)
 {
     (void)state;
@@ -320,6 +330,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         rig_test(crc32c_vectors),
+        rig_test(crc32_vectors),
         rig_test(base64_vectors),
         rig_test(digest_vectors),
         rig_test(secrets),
