@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/ckpt.h"
+
 #include "cli/commands.h"
 #include "cli/json.h"
 #include "cli/options.h"
 
 #include <sheaf/bundle.h>
-#include <sheaf/checkpoint.h>
 #include <sheaf/frame.h>
 #include <sheaf/print.h>
 
@@ -23,14 +24,13 @@ static struct {
 static const struct sheaf__option OPTIONS[] = {
     {"json", 0, SHEAF__OPTION_FLAG, NULL, &o.json, "print JSON, one object a line"},
 };
-enum { PATH_SIZE = 4096 };
 enum { OPTION_COUNT = sizeof(OPTIONS) / sizeof(OPTIONS[0]) };
 #define NOTES                                                                                   \
     "CHECKPOINT is a prefix like run/ckpt-3 (or its index file), or a directory, whose newest " \
     "checkpoint is meant\n"                                                                     \
     "exit codes: 0 all is well; 1 it cannot be read or is damaged; 2 wrong usage"
 
-static int failed(const sheaf_error *err)
+int sheaf__ckpt_failed(const sheaf_error *err)
 {
     char text[600];
     sheaf_error_format(err, text, sizeof(text));
@@ -42,15 +42,13 @@ static int failed(const sheaf_error *err)
 /* Whether there is neither a file of this name nor the index of a checkpoint. */
 static bool is_missing(const char *prefix)
 {
-    char index[PATH_SIZE + 8];
+    char index[SHEAF__CKPT_PATH + 8];
     struct stat st;
     snprintf(index, sizeof(index), "%s.index", prefix);
     return stat(index, &st) != 0 && errno == ENOENT && stat(prefix, &st) != 0 && errno == ENOENT;
 }
 
-/* Opens what `name` means and writes its prefix to `path`. */
-static sheaf_status open_checkpoint(const char *name, char path[PATH_SIZE], sheaf_bundle **bundle,
-                                    sheaf_error *err)
+sheaf_status sheaf__ckpt_resolve(const char *name, char path[SHEAF__CKPT_PATH], sheaf_error *err)
 {
     struct stat st;
     const char *prefix = name;
@@ -59,8 +57,8 @@ static sheaf_status open_checkpoint(const char *name, char path[PATH_SIZE], shea
         if (!prefix)
             return sheaf_error_set(err, SHEAF_ERR_NOT_FOUND, "no checkpoint in directory %s", name);
     }
-    int size = snprintf(path, PATH_SIZE, "%s", prefix);
-    if (size >= PATH_SIZE)
+    int size = snprintf(path, SHEAF__CKPT_PATH, "%s", prefix);
+    if (size >= SHEAF__CKPT_PATH)
         return sheaf_error_set(err, SHEAF_ERR_INVALID_ARGUMENT, "a path of %d bytes is too long",
                                size);
     /* The name of the index file is what a shell completes to. */
@@ -70,7 +68,15 @@ static sheaf_status open_checkpoint(const char *name, char path[PATH_SIZE], shea
     if (!index && is_missing(path))
         return sheaf_error_set(err, SHEAF_ERR_NOT_FOUND, "no such directory or checkpoint: %s",
                                path);
-    return sheaf_bundle_open(path, bundle, err);
+    return SHEAF_OK;
+}
+
+/* Opens what `name` means and writes its prefix to `path`. */
+static sheaf_status open_checkpoint(const char *name, char path[SHEAF__CKPT_PATH],
+                                    sheaf_bundle **bundle, sheaf_error *err)
+{
+    const sheaf_status status = sheaf__ckpt_resolve(name, path, err);
+    return status < 0 ? status : sheaf_bundle_open(path, bundle, err);
 }
 
 /* ---- list ---- */
@@ -107,48 +113,87 @@ static int key_width(const sheaf_bundle *bundle)
     return width < 100 ? (int)width : 100;
 }
 
-static int list(const char *name)
+/* What the tensors come to. */
+struct sum {
+    size_t count;
+    int64_t bytes;
+};
+
+static void add_entry(struct sum *sum, const sheaf_bundle_entry *e)
+{
+    sum->count++;
+    /* Slices are told by what they make together. */
+    sum->bytes += e->bytes >= 0
+                      ? e->bytes
+                      : sheaf_shape_elements(e->shape) * (int64_t)sheaf_dtype_size(e->dtype);
+}
+
+static void print_sum(const char *path, const sheaf_bundle *bundle, const struct sum *sum)
+{
+    const char *policy = sheaf_bundle_description(bundle);
+    const int shards = sheaf_bundle_shards(bundle);
+    if (!o.json) {
+        printf("%s: %zu tensors, %lld bytes, %d shard%s%s%s\n", path, sum->count,
+               (long long)sum->bytes, shards, shards == 1 ? "" : "s", policy ? ", saved by: " : "",
+               policy ? policy : "");
+        return;
+    }
+    fputs("{\"checkpoint\":", stdout);
+    sheaf__json_text(path);
+    printf(",\"tensors\":%zu,\"bytes\":%lld,\"shards\":%d", sum->count, (long long)sum->bytes,
+           shards);
+    if (policy) {
+        fputs(",\"policy\":", stdout);
+        sheaf__json_text(policy);
+    }
+    puts("}");
+}
+
+/* Prints the entries, or only what they come to. */
+static int print_index(const char *name, bool entries)
 {
     sheaf_error err = {0};
     sheaf_bundle *bundle = NULL;
-    char path[PATH_SIZE];
+    char path[SHEAF__CKPT_PATH];
     if (open_checkpoint(name, path, &bundle, &err) < 0)
-        return failed(&err);
+        return sheaf__ckpt_failed(&err);
     sheaf_bundle_entry e;
-    size_t count = 0;
-    int64_t bytes = 0;
-    int width = key_width(bundle);
-    for (; sheaf_bundle_get(bundle, count, &e) == SHEAF_OK; count++) {
-        print_entry(&e, width);
-        /* Slices are told by what they make together. */
-        bytes += e.bytes >= 0 ? e.bytes
-                              : sheaf_shape_elements(e.shape) * (int64_t)sheaf_dtype_size(e.dtype);
+    struct sum sum = {0};
+    const int width = entries ? key_width(bundle) : 0;
+    while (sheaf_bundle_get(bundle, sum.count, &e) == SHEAF_OK) {
+        if (entries)
+            print_entry(&e, width);
+        add_entry(&sum, &e);
     }
-    const char *policy = sheaf_bundle_description(bundle);
-    if (!o.json)
-        printf("%s: %zu tensors, %lld bytes, %d shard%s%s%s\n", path, count, (long long)bytes,
-               sheaf_bundle_shards(bundle), sheaf_bundle_shards(bundle) == 1 ? "" : "s",
-               policy ? ", saved by: " : "", policy ? policy : "");
+    if (!o.json || !entries)
+        print_sum(path, bundle, &sum);
     sheaf_bundle_free(bundle);
     return SHEAF__EXIT_OK;
+}
+
+static int list(const char *name)
+{
+    return print_index(name, true);
 }
 
 /* ---- show ---- */
 
 static int show(const char *name, const char *const *keys)
 {
+    if (!*keys)
+        return print_index(name, false);
     sheaf_error err = {0};
     sheaf_bundle *bundle = NULL;
-    char path[PATH_SIZE];
+    char path[SHEAF__CKPT_PATH];
     int code = SHEAF__EXIT_OK;
     if (open_checkpoint(name, path, &bundle, &err) < 0)
-        return failed(&err);
+        return sheaf__ckpt_failed(&err);
     for (; *keys && code == SHEAF__EXIT_OK; keys++) {
         sheaf_tensor *t;
         SHEAF_FRAME
         {
             if (sheaf_bundle_read(bundle, *keys, &t, &err) < 0) {
-                code = failed(&err);
+                code = sheaf__ckpt_failed(&err);
             } else if (o.json) {
                 fputs("{\"key\":", stdout);
                 sheaf__json_text(*keys);
@@ -170,15 +215,15 @@ static int verify(const char *name)
 {
     sheaf_error err = {0};
     sheaf_bundle *bundle = NULL;
-    char path[PATH_SIZE];
+    char path[SHEAF__CKPT_PATH];
     if (open_checkpoint(name, path, &bundle, &err) < 0)
-        return failed(&err);
+        return sheaf__ckpt_failed(&err);
     sheaf_bundle_entry e;
     size_t count = 0;
     while (sheaf_bundle_get(bundle, count, &e) == SHEAF_OK)
         count++;
     int shards = sheaf_bundle_shards(bundle);
-    int code = sheaf_bundle_verify(bundle, &err) < 0 ? failed(&err) : SHEAF__EXIT_OK;
+    int code = sheaf_bundle_verify(bundle, &err) < 0 ? sheaf__ckpt_failed(&err) : SHEAF__EXIT_OK;
     if (o.json) {
         fputs("{\"checkpoint\":", stdout);
         sheaf__json_text(path);
@@ -240,8 +285,9 @@ static int show_main(int argc, char **argv)
 {
     static const struct sheaf__command_line LINE = {
         .command = "sheaf ckpt show",
-        .usage = "[options] CHECKPOINT KEY...",
-        .summary = "Prints tensors of a checkpoint.",
+        .usage = "[options] CHECKPOINT [KEY...]",
+        .summary = "Prints tensors of a checkpoint; without a key what is in it, which takes its "
+                   "index alone.",
         .options = OPTIONS,
         .option_count = OPTION_COUNT,
         .notes = NOTES,
@@ -249,8 +295,8 @@ static int show_main(int argc, char **argv)
     int rest, code;
     if (!sheaf__options_parse(&LINE, argc, argv, &rest, &code))
         return code;
-    if (rest + 1 >= argc)
-        return sheaf__options_misused(&LINE, "a checkpoint or a key is missing");
+    if (rest >= argc)
+        return sheaf__options_misused(&LINE, "a checkpoint is missing");
     return show(argv[rest], (const char *const *)(argv + rest + 1));
 }
 
@@ -260,8 +306,12 @@ int sheaf__ckpt_main(int argc, char **argv)
         {"list", list_main, "list the tensors"},
         {"show", show_main, "print tensors"},
         {"verify", verify_main, "check every byte"},
+        {"diff", sheaf__ckpt_diff_main, "compare two"},
+        {"convert", sheaf__ckpt_convert_main, "write one in another format: safetensors, .npz"},
+        {"reshard", sheaf__ckpt_reshard_main, "write one with other shards"},
     };
     static const struct sheaf__command_set SET = {
-        "sheaf ckpt", "Looks into checkpoints, TensorFlow's and sheaf's.", COMMANDS, 3, NULL};
+        "sheaf ckpt", "Looks into checkpoints, TensorFlow's and sheaf's, and makes others of them.",
+        COMMANDS, sizeof(COMMANDS) / sizeof(COMMANDS[0]), NULL};
     return sheaf__commands_dispatch(&SET, argc, argv);
 }

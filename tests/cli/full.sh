@@ -13,6 +13,9 @@ try records count "$DATA/digits-test.tfrecord"
 try ckpt list "$GOLDEN/checkpoint/manager/ckpt-5"
 try ckpt show "$GOLDEN/checkpoint/manager/ckpt-5" v/.ATTRIBUTES/VARIABLE_VALUE
 try ckpt verify "$GOLDEN/checkpoint/manager/ckpt-5"
+try ckpt diff "$GOLDEN/checkpoint/manager/ckpt-5" "$GOLDEN/checkpoint/manager/ckpt-5"
+try ckpt convert "$GOLDEN/checkpoint/manager/ckpt-5" x.npz
+try ckpt reshard "$GOLDEN/checkpoint/manager/ckpt-5" x
 for command in records "records head" data "data explain" ckpt "ckpt show" bench; do
     try $command --help
     try $command --version

@@ -6,7 +6,7 @@ for c in run records data ckpt bench; do
     case $c in
     records) words="head count verify" ;;
     data) words="explain" ;;
-    ckpt) words="list show verify" ;;
+    ckpt) words="list show verify diff convert reshard" ;;
     *) words="" ;;
     esac
     for w in "${words:-}" ; do

@@ -16,4 +16,6 @@ try run --timeout 0 true
 try records head
 try records head --json=yes x
 try records count --compression rar x
-try ckpt show x
+try ckpt show
+try ckpt diff x
+try ckpt convert x

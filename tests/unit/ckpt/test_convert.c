@@ -312,6 +312,65 @@ static void larger_than_the_buffer(void **state)
     check_equal(rig_path("a"), rig_path("f"), 0);
 }
 
+/* Without waiting for the disk. */
+static int no_sync(void *user, void *handle)
+{
+    (void)user;
+    (void)handle;
+    return 0;
+}
+
+static int no_sync_dir(void *user, const char *path)
+{
+    (void)user;
+    (void)path;
+    return 0;
+}
+
+/* The most memory that was in use when something was written. */
+static int64_t most_bytes;
+
+static int watch_write(void *user, void *handle, uint64_t offset, const void *data, size_t size,
+                       size_t *done)
+{
+    const int64_t bytes = sheaf__mem_stats().live_bytes;
+    most_bytes = bytes > most_bytes ? bytes : most_bytes;
+    return sheaf__fs_system()->write_at(user, handle, offset, data, size, done);
+}
+
+/* A tensor of 32 MiB goes through every format in memory that has no place for half of it. */
+static void in_bounded_memory(void **state)
+{
+    (void)state;
+    enum { COUNT = 1 << 23 };
+    const char *const ways[] = {"b", "c.safetensors", "d.npz", "e"};
+    const char *header =
+        "{\"t\":{\"dtype\":\"F32\",\"shape\":[4096,2048],\"data_offsets\":[0,33554432]}}";
+    const uint64_t size = strlen(header);
+    const float last = 7;
+    struct sheaf__file *file = NULL;
+    struct sheaf__fs fs = *sheaf__fs_system();
+    sheaf_error err;
+    fs.write_at = watch_write;
+    fs.sync = no_sync;
+    fs.sync_dir = no_sync_dir;
+    sheaf__context_set_fs(sheaf__context(), &fs);
+    rig_ok(sheaf__file_open(rig_path("a.safetensors"), SHEAF__FILE_CREATE, &file, &err), &err);
+    rig_ok(sheaf__file_write(file, &size, sizeof(size), &err), &err);
+    rig_ok(sheaf__file_write(file, header, size, &err), &err);
+    rig_ok(sheaf__file_write_at(file, 8 + size + 4 * (COUNT - 1), &last, 4, &err), &err);
+    rig_ok(sheaf__file_close(file, &err), &err);
+    const char *from = "a.safetensors";
+    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+        const int64_t before = most_bytes = sheaf__mem_stats().live_bytes;
+        convert(rig_path(from), rig_path(ways[i]), NULL);
+        assert_true(most_bytes - before < 4 * COUNT / 2);
+        from = ways[i];
+    }
+    check_equal(rig_path("a.safetensors"), rig_path("e"), 0);
+    sheaf__context_set_fs(sheaf__context(), NULL);
+}
+
 static sheaf_tensor_difference difference(sheaf_tensor *a, sheaf_tensor *b)
 {
     sheaf_tensor_difference d;
@@ -403,21 +462,7 @@ static sheaf_status convert_some(void *user, sheaf_error *err)
     return status;
 }
 
-static int no_sync(void *user, void *handle)
-{
-    (void)user;
-    (void)handle;
-    return 0;
-}
-
-static int no_sync_dir(void *user, const char *path)
-{
-    (void)user;
-    (void)path;
-    return 0;
-}
-
-/* Without waiting for the disk: each failure is a whole conversion. */
+/* Each failure is a whole conversion. */
 static void without_memory(void **state)
 {
     (void)state;
@@ -454,6 +499,7 @@ int main(void)
         rig_test(safetensors_of_several_files),
         rig_test(refused),
         rig_test(larger_than_the_buffer),
+        rig_test(in_bounded_memory),
         rig_test(differences),
         rig_test(without_memory),
     };

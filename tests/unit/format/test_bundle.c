@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "golden.h"
 
+#include "base/context.h"
+#include "base/crc32c.h"
 #include "base/file.h"
+#include "base/fs.h"
 #include "format/bundle.h"
 #include "tensor/heap.h"
 #include "tensor/tensor.h"
@@ -530,6 +533,80 @@ static sheaf_status write_all(void *user, sheaf_error *err)
     return status;
 }
 
+/* Data files that were opened, and bytes that were read of files that are not mapped. */
+static int data_files;
+static uint64_t bytes_read;
+
+static int watch_open(void *user, const char *path, enum sheaf__file_mode mode, void **handle)
+{
+    data_files += strstr(path, ".data-") != NULL;
+    return sheaf__fs_system()->open(user, path, mode, handle);
+}
+
+static int watch_read(void *user, void *handle, uint64_t offset, void *data, size_t size,
+                      size_t *got)
+{
+    bytes_read += size;
+    return sheaf__fs_system()->read_at(user, handle, offset, data, size, got);
+}
+
+/* Adds a tensor of zeros to an index. */
+static void add_zeros(struct sheaf__bundle_index *index, const char *key, int64_t count,
+                      uint64_t offset)
+{
+    static const uint8_t zeros[16];
+    struct sheaf__bundle_item *item = sheaf__bundle_index_add(index, key, strlen(key));
+    item->dtype = SHEAF_FLOAT64;
+    item->shape = SHEAF_SHAPE(count);
+    item->offset = offset;
+    item->size = (uint64_t)count * 8;
+    item->crc = sheaf__crc32c_mask(sheaf__crc32c(zeros, count == 2 ? 16 : 0));
+}
+
+/* Of a checkpoint of 100 GB (most of it a hole) opening and listing read the index alone, and a tensor its own bytes. */
+static void reads_no_more_than_it_must(void **state)
+{
+    (void)state;
+    const int64_t large = INT64_C(12500000000);
+    struct sheaf__bundle_index index = {.shards = 1};
+    struct sheaf__table_writer table;
+    struct sheaf__file *file = NULL;
+    sheaf_bundle *b = NULL;
+    sheaf_bundle_entry e;
+    sheaf_tensor *t;
+    sheaf_error err;
+    add_zeros(&index, "large", large, 0);
+    add_zeros(&index, "small", 2, (uint64_t)large * 8);
+    sheaf__table_begin(&table);
+    rig_ok(sheaf__bundle_index_write(&index, &table, &err), &err);
+    rig_ok(sheaf__file_replace(rig_path("x.index"), table.file.data, table.file.size, &err), &err);
+    rig_ok(sheaf__file_open(rig_path("x.data-00000-of-00001"), SHEAF__FILE_CREATE, &file, &err),
+           &err);
+    rig_ok(sheaf__file_truncate(file, (uint64_t)large * 8 + 16, &err), &err);
+    rig_ok(sheaf__file_close(file, &err), &err);
+    sheaf__table_writer_free(&table);
+    sheaf__bundle_index_free(&index);
+
+    struct sheaf__fs fs = *sheaf__fs_system();
+    fs.open = watch_open;
+    fs.read_at = watch_read;
+    sheaf__context_set_fs(sheaf__context(), &fs);
+    data_files = 0;
+    bytes_read = 0;
+    const int64_t before = sheaf__mem_stats().live_bytes;
+    rig_ok(sheaf_bundle_open(rig_path("x"), &b, &err), &err);
+    assert_int_equal(sheaf_bundle_get(b, 0, &e), SHEAF_OK);
+    assert_int_equal(e.bytes, large * 8);
+    assert_int_equal(data_files, 0);
+    assert_true(bytes_read < 4096 && sheaf__mem_stats().live_bytes - before < 1 << 16);
+    rig_ok(sheaf_bundle_read(b, "small", &t, &err), &err);
+    assert_int_equal(data_files, 1);
+    assert_true(bytes_read < 4096);
+    sheaf_bundle_free(b);
+    sheaf_frame_clear();
+    sheaf__context_set_fs(sheaf__context(), NULL);
+}
+
 static void without_memory(void **state)
 {
     (void)state;
@@ -560,6 +637,7 @@ int main(void)
         rig_test(merge_refuses_duplicates),
         rig_test(merge_over_an_old_one),
         rig_test(large_and_small),
+        rig_test(reads_no_more_than_it_must),
         rig_test(without_memory),
     };
     return rig_run(tests);

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SHEAF_CLI_CKPT_H
+#define SHEAF_CLI_CKPT_H
+
+/* What the subcommands of sheaf ckpt have in common. */
+
+#include <sheaf/tensor_file.h>
+
+enum { SHEAF__CKPT_PATH = 4096 };
+
+/* The path that an argument means: of a directory its newest checkpoint, of an index its prefix. SHEAF_ERR_NOT_FOUND: there is
+ * nothing of this name. */
+sheaf_status sheaf__ckpt_resolve(const char *name, char path[SHEAF__CKPT_PATH], sheaf_error *err);
+/* Prints the error; the exit code. */
+int sheaf__ckpt_failed(const sheaf_error *err);
+
+/* Each has a file ckpt_NAME.c. */
+int sheaf__ckpt_convert_main(int argc, char **argv);
+int sheaf__ckpt_reshard_main(int argc, char **argv);
+int sheaf__ckpt_diff_main(int argc, char **argv);
+
+#endif

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/ckpt.h"
+
+#include "cli/commands.h"
+#include "cli/json.h"
+#include "cli/options.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+/* sheaf ckpt convert, sheaf ckpt reshard: one file of tensors is read, another is written. */
+
+static struct {
+    bool json, deflate;
+    int64_t max_size, shards;
+} o = {.max_size = -1, .shards = -1};
+
+#define FILE_NOTES                                                                       \
+    "FROM is the prefix of a checkpoint (or its index file), a directory, whose newest " \
+    "checkpoint is "                                                                     \
+    "meant, a file .safetensors, the .safetensors.index.json of several, or a file .npz\n"
+#define EXIT_NOTES                                                                                \
+    "exit codes: 0 it is written; 1 it cannot be read or written, and nothing is there; 2 wrong " \
+    "usage"
+
+static bool ends(const char *text, const char *tail)
+{
+    const size_t size = strlen(text), part = strlen(tail);
+    return size >= part && strcmp(text + size - part, tail) == 0;
+}
+
+static bool is_safetensors(const char *path)
+{
+    return ends(path, ".safetensors") || ends(path, ".safetensors.index.json");
+}
+
+/* Says what was written. */
+static void report(const sheaf_tensor_file *from, const char *to)
+{
+    sheaf_tensor_file_entry e;
+    size_t count = 0;
+    int64_t elements = 0;
+    for (; sheaf_tensor_file_get(from, count, &e) == SHEAF_OK; count++)
+        elements += sheaf_shape_elements(e.shape);
+    if (!o.json) {
+        printf("%s: %zu tensors, %lld elements\n", to, count, (long long)elements);
+        return;
+    }
+    fputs("{\"written\":", stdout);
+    sheaf__json_text(to);
+    printf(",\"tensors\":%zu,\"elements\":%lld}\n", count, (long long)elements);
+}
+
+static int convert(const char *name, const char *to, const sheaf_convert_options *options)
+{
+    sheaf_error err = {0};
+    sheaf_tensor_file *from = NULL;
+    char path[SHEAF__CKPT_PATH];
+    sheaf_status status = sheaf__ckpt_resolve(name, path, &err);
+    if (status >= 0)
+        status = sheaf_tensor_file_open(path, &from, &err);
+    if (status >= 0)
+        status = sheaf_tensor_file_convert(from, to, options, &err);
+    if (status >= 0)
+        report(from, to);
+    sheaf_tensor_file_free(from);
+    return status < 0 ? sheaf__ckpt_failed(&err) : SHEAF__EXIT_OK;
+}
+
+/* What the options of sharding mean. */
+static sheaf_sharding_callback policy(void)
+{
+    if (o.max_size > 0)
+        return sheaf_shard_max_size(o.max_size);
+    if (o.shards > 0)
+        return sheaf_shard_round_robin(o.shards < INT_MAX ? (int)o.shards : INT_MAX);
+    return *sheaf_shard_all_in_one();
+}
+
+/* The two arguments, if the options make sense. */
+static bool parse(const struct sheaf__command_line *line, int argc, char **argv, int *rest,
+                  int *code)
+{
+    if (!sheaf__options_parse(line, argc, argv, rest, code))
+        return false;
+    *code = SHEAF__EXIT_OK;
+    if (argc - *rest != 2)
+        *code = sheaf__options_misused(line, "%d arguments, expected FROM and TO", argc - *rest);
+    else if (o.max_size == 0 || o.shards == 0)
+        *code = sheaf__options_misused(line, "--%s 0, expected 1 or more",
+                                       o.max_size ? "shards" : "max-size");
+    else if (o.max_size > 0 && o.shards > 0)
+        *code = sheaf__options_misused(line, "--max-size and --shards exclude each other");
+    return *code == SHEAF__EXIT_OK;
+}
+
+int sheaf__ckpt_convert_main(int argc, char **argv)
+{
+    static const struct sheaf__option OPTIONS[] = {
+        {"max-size", 0, SHEAF__OPTION_COUNT, "BYTES", &o.max_size,
+         "safetensors: several files of at most so many bytes, and an index"},
+        {"deflate", 0, SHEAF__OPTION_FLAG, NULL, &o.deflate, ".npz: compress the arrays"},
+        {"json", 0, SHEAF__OPTION_FLAG, NULL, &o.json, "print JSON"},
+    };
+    static const struct sheaf__command_line LINE = {
+        .command = "sheaf ckpt convert",
+        .usage = "[options] FROM TO",
+        .summary = "Writes the tensors of FROM to TO in the format that its name says.",
+        .options = OPTIONS,
+        .option_count = sizeof(OPTIONS) / sizeof(OPTIONS[0]),
+        .notes = FILE_NOTES
+        "TO is a file .safetensors or .npz, or else the prefix of a checkpoint\n" EXIT_NOTES,
+    };
+    int rest, code;
+    if (!parse(&LINE, argc, argv, &rest, &code))
+        return code;
+    const char *to = argv[rest + 1];
+    const bool safetensors = is_safetensors(to), npz = ends(to, ".npz");
+    if (o.max_size > 0 && !safetensors)
+        return sheaf__options_misused(&LINE,
+                                      "--max-size is for safetensors; see sheaf ckpt reshard");
+    if (o.deflate && !npz)
+        return sheaf__options_misused(&LINE, "--deflate is for .npz");
+    return convert(argv[rest], to,
+                   &(sheaf_convert_options){.max_file_bytes = o.max_size > 0 ? o.max_size : 0,
+                                            .deflate = o.deflate});
+}
+
+int sheaf__ckpt_reshard_main(int argc, char **argv)
+{
+    static const struct sheaf__option OPTIONS[] = {
+        {"max-size", 0, SHEAF__OPTION_COUNT, "BYTES", &o.max_size,
+         "shards of at most so many bytes, cut as TensorFlow's MaxShardSizePolicy cuts"},
+        {"shards", 0, SHEAF__OPTION_COUNT, "N", &o.shards,
+         "at most N shards, each tensor where the fewest bytes are"},
+        {"json", 0, SHEAF__OPTION_FLAG, NULL, &o.json, "print JSON"},
+    };
+    static const struct sheaf__command_line LINE = {
+        .command = "sheaf ckpt reshard",
+        .usage = "[options] FROM TO",
+        .summary = "Writes the tensors of FROM as checkpoint TO with other shards; without an "
+                   "option with one.",
+        .options = OPTIONS,
+        .option_count = sizeof(OPTIONS) / sizeof(OPTIONS[0]),
+        .notes = FILE_NOTES "TO is the prefix of a checkpoint\n" EXIT_NOTES,
+    };
+    int rest, code;
+    if (!parse(&LINE, argc, argv, &rest, &code))
+        return code;
+    const char *to = argv[rest + 1];
+    if (is_safetensors(to) || ends(to, ".npz"))
+        return sheaf__options_misused(
+            &LINE, "%s is no prefix of a checkpoint; see sheaf ckpt convert", to);
+    const sheaf_sharding_callback sharding = policy();
+    return convert(argv[rest], to, &(sheaf_convert_options){.sharding = &sharding});
+}
