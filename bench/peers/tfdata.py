@@ -29,6 +29,14 @@ def interleaved(files, batch=None):
     return names.interleave(read_one, cycle_length=4, num_parallel_calls=AUTO, deterministic=False)
 
 
+def parse_inside(files):
+    """Each thread parses what it has read."""
+    def read_one(name):
+        return read(name).batch(512).map(lambda x: tf.io.parse_example(x, CTR_SPEC))
+    names = tf.data.Dataset.from_tensor_slices(files)
+    return names.interleave(read_one, cycle_length=4, num_parallel_calls=AUTO, deterministic=False).prefetch(AUTO)
+
+
 def parsed(batches):
     """Whole batches are parsed, which is faster than parsing each example."""
     return batches.map(lambda x: tf.io.parse_example(x, CTR_SPEC), num_parallel_calls=AUTO).prefetch(AUTO)
@@ -70,7 +78,7 @@ take_works([
     rate("raw read ctr", read(CTR).batch(4096), interleaved(CTR, 4096)),
     rate("raw read img", read(IMG).batch(512), interleaved(IMG, 512)),
     rate("read+parse+batch ctr", parsed(read(CTR).batch(512)), parsed(interleaved(CTR).batch(512)),
-         parsed(interleaved(CTR, 512))),
+         parsed(interleaved(CTR, 512)), parse_inside(CTR)),
     rate("read+shuffle10k+parse+batch ctr", shuffled(), kind=ResidentRate),
     rate("read+parse+decode+scale img", scaled(read(IMG).batch(128)), scaled(interleaved(IMG, 128))),
     rate("range map batch", doubled(None), doubled(AUTO)),
