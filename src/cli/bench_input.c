@@ -131,6 +131,15 @@ static sheaf_dataset *shuffle_ctr_in_two(void)
     return parsed(sheaf_dataset_prefetch(d, SHEAF_AUTOTUNE));
 }
 
+/* One reads, one makes batches, one parses them. */
+static sheaf_dataset *shuffle_ctr_in_three(void)
+{
+    const sheaf_shuffle_options seed = {.seed = 1};
+    sheaf_dataset *d = sheaf_dataset_prefetch(sheaf_tfrecord_files(files.paths[CTR], FILES), 4096);
+    d = sheaf_dataset_batch(sheaf_dataset_shuffle(d, SHUFFLE, &seed), 512, NULL);
+    return parsed(sheaf_dataset_prefetch(d, SHEAF_AUTOTUNE));
+}
+
 static sheaf_status scale_image(const sheaf_element *in, sheaf_element *out, void *user)
 {
     (void)user;
@@ -200,8 +209,8 @@ static const struct work {
     {"raw read ctr", .forms = {raw_ctr, raw_ctr_at_once}},
     {"raw read img", .forms = {raw_img, raw_img_at_once}},
     {"read+parse+batch ctr", .forms = {parse_ctr, parse_ctr_at_once, parse_ctr_inside}},
-    {"read+shuffle10k+parse+batch ctr", .forms = {shuffle_ctr, shuffle_ctr_in_two},
-     .resident = true},
+    {"read+shuffle10k+parse+batch ctr",
+     .forms = {shuffle_ctr, shuffle_ctr_in_two, shuffle_ctr_in_three}, .resident = true},
     {"read+parse+shuffle10k+batch ctr", .forms = {shuffle_parsed_ctr}, .resident = true},
     {"read+parse+decode+scale img", .forms = {decode_img}},
     {"plain img", .forms = {plain_img}},
