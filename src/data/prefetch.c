@@ -9,6 +9,10 @@
 
 #define AUTOTUNE_FIRST 2
 #define AUTOTUNE_MAX   512
+/* So many, or so many bytes of them, are enough for what is uneven in a program's own work: what a busy
+ * machine does to it should not grow into all of the budget. */
+#define AUTOTUNE_FEW   16
+#define AUTOTUNE_BYTES (UINT64_C(16) << 20)
 
 struct prefetch {
     struct sheaf__params params;
@@ -166,6 +170,8 @@ static void tune(struct prefetch_iter *it)
 {
     const struct prefetch *p = sheaf__iter_params(&it->base);
     if (p->count >= 0 || !it->full || most(it) < it->limit || it->limit >= AUTOTUNE_MAX)
+        return;
+    if (it->limit >= AUTOTUNE_FEW && 2 * it->limit * (it->bytes / it->rows) > AUTOTUNE_BYTES)
         return;
     it->limit *= 2;
     it->full = false;

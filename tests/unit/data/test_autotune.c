@@ -7,6 +7,8 @@
 #include "data/tuner.h"
 #include "tensor/heap.h"
 
+#include <sheaf/ops.h>
+
 #include <stdatomic.h>
 
 /* SHEAF_AUTOTUNE, and limits of memory. Everything runs in a simulation with eight cores, whose time
@@ -192,6 +194,31 @@ static void test_prefetch_grows_where_it_helps(void **state)
     assert_true(column_of(&uneven, 3, "prefetch") >= 8);
     assert_int_equal(column_of(&slow, 3, "prefetch"), 2);
     assert_int_equal(column_of(&fast, 3, "prefetch"), 2);
+}
+
+static sheaf_status draw_wide(const sheaf_element *in, sheaf_element *out, void *user)
+{
+    const struct job *job = user;
+    const int64_t x = sheaf_tensor_integer(sheaf_element_get(in, NULL), 0);
+    sleep_ms(x % 40 == 39 ? 200 : 1);
+    return sheaf_element_put(out, "", sheaf_zeros(SHEAF_INT64, SHEAF_SHAPE(job->calls)));
+}
+static sheaf_dataset *prefetched_wide(struct job *job)
+{
+    sheaf_dataset *d = sheaf_dataset_map(sheaf_dataset_range(0, 400, 1), draw_wide, job, NULL);
+    return sheaf_dataset_prefetch(d, SHEAF_AUTOTUNE);
+}
+
+/* Where 33 elements would be right, that many small ones are kept, but not more than 16 of 2 MiB. */
+static void test_prefetch_of_much_stays_short(void **state)
+{
+    (void)state;
+    struct job small = {.make = prefetched_wide, .calls = 1, .consumer_ms = 6};
+    struct job large = {.make = prefetched_wide, .calls = 1 << 18, .consumer_ms = 6};
+    simulate(1, EIGHT, consume, &small);
+    simulate(1, EIGHT, consume, &large);
+    assert_int_equal(column_of(&small, 3, "prefetch"), 64);
+    assert_int_equal(column_of(&large, 3, "prefetch"), 16);
 }
 
 /* ---- dividing ---- */
@@ -572,6 +599,7 @@ int main(void)
         rig_test(test_map_keeps_up_with_the_consumer),
         rig_test(test_interleave_keeps_up_with_the_consumer),
         rig_test(test_prefetch_grows_where_it_helps),
+        rig_test(test_prefetch_of_much_stays_short),
         rig_test(test_cores_are_divided),
         rig_test(test_S188_optimizations),
         rig_test(test_order_is_not_tuned),
