@@ -8,11 +8,14 @@
 
 #include <limits.h>
 
-/* A loop is offered by one word, `ticket`: its number in the high half, how many of its iterations
- * are still to be taken in the low half. Taking one is a compare-and-swap, and as long as what was
- * taken is not done, the loop cannot end, so fn, user and n are read after it without a race. A
- * worker that comes late finds the low half 0 and nothing to wait for it: the caller does what
- * nobody took. */
+/* A loop is offered by one word, `ticket`: the first of its iterations that are still to be taken in
+ * the high half, how many there are in the low half. Taking one is a compare-and-swap, and as long as
+ * what was taken is not done, the loop cannot end, so fn, user and n are read after it without a race.
+ * A worker that comes late finds the low half 0 and nothing to wait for it: the caller does what
+ * nobody took.
+ *
+ * The caller takes from the front and workers from the back, so that in loops over the same memory a
+ * core meets what it has in its cache. */
 
 struct sheaf__pool {
     /* The loop. */
@@ -107,14 +110,16 @@ static bool spin(const struct sheaf__pool *pool, bool may_be_long, ready_fn read
 
 /* ---- the loop ---- */
 
-/* Takes one iteration of the loop that is offered; false if none is left. */
-static bool take(struct sheaf__pool *pool, uint32_t *left)
+/* Takes an iteration of the loop that is offered, its first or its last; false if none is left. */
+static bool take(struct sheaf__pool *pool, bool from_front, uint32_t *i)
 {
     uint64_t t = atomic_load_explicit(&pool->ticket, memory_order_acquire);
     while ((uint32_t)t > 0) {
-        if (atomic_compare_exchange_weak_explicit(&pool->ticket, &t, t - 1, memory_order_acq_rel,
+        uint64_t rest = (from_front ? t + (UINT64_C(1) << 32) : t) - 1;
+        if (atomic_compare_exchange_weak_explicit(&pool->ticket, &t, rest, memory_order_acq_rel,
                                                   memory_order_acquire)) {
-            *left = (uint32_t)t;
+            uint32_t first = (uint32_t)(t >> 32);
+            *i = from_front ? first : first + (uint32_t)t - 1;
             return true;
         }
     }
@@ -122,14 +127,14 @@ static bool take(struct sheaf__pool *pool, uint32_t *left)
 }
 
 /* Runs iterations until none is left to take; false: there was none. */
-static bool work(struct sheaf__pool *pool)
+static bool work(struct sheaf__pool *pool, bool from_front)
 {
-    uint32_t left;
+    uint32_t i;
     bool any = false;
-    for (; take(pool, &left); any = true) {
+    for (; take(pool, from_front, &i); any = true) {
         uint32_t n = pool->n;
         inside = true;
-        pool->fn(n - left, pool->user);
+        pool->fn(i, pool->user);
         inside = false;
         if (atomic_fetch_add(&pool->done, 1) + 1 == n && atomic_load(&pool->caller_sleeps))
             sheaf__wake(&pool->done, 1);
@@ -175,10 +180,9 @@ void sheaf__pool_run(struct sheaf__pool *pool, size_t n, void (*fn)(size_t i, vo
     pool->user = user;
     pool->n = (uint32_t)n;
     atomic_store_explicit(&pool->done, 0, memory_order_relaxed);
-    uint64_t number = (atomic_load_explicit(&pool->ticket, memory_order_relaxed) >> 32) + 1;
-    atomic_store_explicit(&pool->ticket, number << 32 | n, memory_order_release);
+    atomic_store_explicit(&pool->ticket, n, memory_order_release);
     wake_workers(pool, n - 1 < (size_t)pool->parallel - 1 ? (int)n - 1 : pool->parallel - 1);
-    work(pool);
+    work(pool, true);
     wait_done(pool, (uint32_t)n);
     atomic_store(&pool->busy, false);
 }
@@ -226,7 +230,7 @@ static void worker(void *user)
     struct sheaf__pool *pool = user;
     bool in_loops = false; /* the last work was of one */
     for (;;) {
-        in_loops = work(pool) || in_loops;
+        in_loops = work(pool, false) || in_loops;
         struct sheaf__pool_job *job = next_job(pool);
         if (job)
             job->fn(job);

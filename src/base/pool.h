@@ -27,7 +27,8 @@ int sheaf__pool_threads(const struct sheaf__pool *pool);
 
 /* Calls fn(i, user) for every i in 0..n-1, each once, on the caller and the workers, and returns
  * when all are done. Memory written before is seen by fn, and what fn writes is seen after. Which
- * thread runs which i is not defined, so results must not depend on it. Inside fn, or while another
+ * thread runs which i is not defined, so results must not depend on it; the caller begins with the first, workers with the
+ * last, so that where a loop comes back to the same memory its core is mostly the same, too. Inside fn, or while another
  * thread runs a loop on the pool, the caller does all of it alone: never a deadlock. A NULL pool
  * runs everything on the caller. */
 void sheaf__pool_run(struct sheaf__pool *pool, size_t n, void (*fn)(size_t i, void *user),

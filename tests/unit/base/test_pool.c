@@ -52,6 +52,23 @@ static void note_thread(size_t i, void *user)
     ((uint64_t *)user)[i] = sheaf__thread_id();
 }
 
+/* The caller takes from the front, the worker from the back: each has one stretch. */
+static void each_end_is_one_threads(void **state)
+{
+    (void)state;
+    struct sheaf__pool *pool = new_pool(2);
+    uint64_t threads[N], caller = sheaf__thread_id();
+    for (int round = 0; round < 50; round++) {
+        sheaf__pool_run(pool, N, note_thread, threads);
+        size_t i = 0;
+        while (i < N && threads[i] == caller)
+            i++;
+        for (; i < N; i++)
+            assert_int_not_equal(threads[i], caller);
+    }
+    sheaf__pool_free(pool);
+}
+
 /* A thread that runs its loops alone: on no other, however long they are. */
 static void a_thread_may_be_alone(void **state)
 {
@@ -237,13 +254,10 @@ static void survives_failed_allocations(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        rig_test(every_iteration_once),
-        rig_test(a_thread_may_be_alone),
-        rig_test(loops_may_nest),
-        rig_test(threads_may_share_a_pool),
-        rig_test(jobs_run_in_order_and_before_the_end),
-        rig_test(idle_workers_sleep),
-        rig_test(no_schedule_hangs_it),
+        rig_test(every_iteration_once),        rig_test(each_end_is_one_threads),
+        rig_test(a_thread_may_be_alone),       rig_test(loops_may_nest),
+        rig_test(threads_may_share_a_pool),    rig_test(jobs_run_in_order_and_before_the_end),
+        rig_test(idle_workers_sleep),          rig_test(no_schedule_hangs_it),
         rig_test(survives_failed_allocations),
     };
     return rig_run(tests);
