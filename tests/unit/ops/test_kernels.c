@@ -70,9 +70,9 @@ static double number(const void *data, sheaf_dtype dtype, size_t i)
     return value;
 }
 
-static const int sizes[][3] = {{1, 1, 1},      {2, 3, 4},       {32, 10, 512},
-                               {33, 257, 65},  {70, 300, 1},    {512, 10, 32},
-                               {300, 17, 129}, {128, 384, 200}, {530, 12, 200}};
+static const int sizes[][3] = {{1, 1, 1},      {2, 3, 4},     {32, 10, 512},  {33, 257, 65},
+                               {70, 300, 1},   {512, 10, 32}, {300, 17, 129}, {128, 384, 200},
+                               {530, 12, 200}, {40, 520, 785}};
 
 static const char *const reference[] = {"SHEAF_KERNELS=reference", "SHEAF_THREADS=1", NULL};
 
@@ -154,9 +154,10 @@ static void repeats_bit_for_bit(void **state)
     static const char *const kernels[] = {"SHEAF_KERNELS=reference", "SHEAF_KERNELS=auto"};
     static const char *const threads[] = {"SHEAF_THREADS=1", "SHEAF_THREADS=2", "SHEAF_THREADS=5"};
     static const struct product products[] = {
-        {32, 512, 784, false, false, SHEAF_FLOAT32}, {512, 512, 32, true, false, SHEAF_FLOAT32},
-        {32, 512, 512, false, true, SHEAF_FLOAT32},  {512, 10, 256, true, false, SHEAF_FLOAT32},
-        {256, 10, 512, false, false, SHEAF_FLOAT32}, {256, 512, 10, false, true, SHEAF_FLOAT32}};
+        {32, 512, 784, false, false, SHEAF_FLOAT32},  {512, 512, 32, true, false, SHEAF_FLOAT32},
+        {256, 520, 785, false, false, SHEAF_FLOAT32}, {784, 512, 32, true, false, SHEAF_FLOAT32},
+        {32, 512, 512, false, true, SHEAF_FLOAT32},   {512, 10, 256, true, false, SHEAF_FLOAT32},
+        {256, 10, 512, false, false, SHEAF_FLOAT32},  {256, 512, 10, false, true, SHEAF_FLOAT32}};
     for (size_t i = 0; i < sizeof(products) / sizeof(products[0]); i++)
         for (int k = 0; k < 2; k++) {
             void *first = NULL;
@@ -172,6 +173,51 @@ static void repeats_bit_for_bit(void **state)
                     sheaf__free(got);
             }
             sheaf__free(first);
+        }
+}
+
+static void take(const struct sheaf__sink *sink, const void *elements, size_t first, size_t count)
+{
+    memcpy((float *)sink->user + first, elements, count * sizeof(float));
+}
+
+/* However the product is cut, a sink gets the bits that stand in C otherwise. */
+static void a_sink_gets_the_same_bits(void **state)
+{
+    (void)state;
+    static const struct product products[] = {
+        {48, 520, 401, false, false, SHEAF_FLOAT32}, {300, 520, 401, false, false, SHEAF_FLOAT32},
+        {784, 512, 32, true, false, SHEAF_FLOAT32},  {300, 1030, 40, true, false, SHEAF_FLOAT32},
+        {32, 512, 512, false, true, SHEAF_FLOAT32},  {3, 5, 4, true, true, SHEAF_FLOAT32}};
+    for (size_t i = 0; i < sizeof(products) / sizeof(products[0]); i++)
+        SHEAF_FRAME
+        {
+            const struct product *p = &products[i];
+            sheaf_error err = {0};
+            float *c = sheaf__calloc((size_t)p->m * (size_t)p->n, sizeof(float));
+            float *taken = sheaf__calloc((size_t)p->m * (size_t)p->n, sizeof(float));
+            sheaf_shape a = SHEAF_SHAPE(p->m, p->k), b = SHEAF_SHAPE(p->k, p->n);
+            struct sheaf__gemm g = {
+                .dtype = SHEAF_FLOAT32,
+                .transpose_a = p->transpose_a,
+                .transpose_b = p->transpose_b,
+                .m = p->m,
+                .n = p->n,
+                .k = p->k,
+                .a = sheaf_tensor_data(sheaf_random_uniform(SHEAF_FLOAT32, a, -1, 1, 1)),
+                .b = sheaf_tensor_data(sheaf_random_uniform(SHEAF_FLOAT32, b, -1, 1, 2)),
+                .c = c,
+                .lda = p->transpose_a ? p->m : p->k,
+                .ldb = p->transpose_b ? p->k : p->n,
+                .ldc = p->n};
+            rig_ok(sheaf__gemm_run(sheaf__device_current(&err), &g, &err), &err);
+            const struct sheaf__sink sink = {.take = take, .user = taken};
+            g.c = NULL;
+            g.sink = &sink;
+            rig_ok(sheaf__gemm_run(sheaf__device_current(&err), &g, &err), &err);
+            assert_memory_equal(taken, c, (size_t)p->m * (size_t)p->n * sizeof(float));
+            sheaf__free(c);
+            sheaf__free(taken);
         }
 }
 
@@ -229,10 +275,12 @@ static void dense_layers_equal_their_parts(void **state)
     (void)state;
     const sheaf_dtype dtypes[] = {SHEAF_FLOAT32, SHEAF_FLOAT64, SHEAF_BFLOAT16};
     for (int d = 0; d < 3; d++)
-        for (int big = 0; big < 2; big++)
+        for (int i = 0; i < 3; i++)
             SHEAF_FRAME
             {
-                int64_t m = big ? 300 : 3, n = big ? 520 : 5, k = big ? 40 : 4;
+                /* One piece; halves of C; halves of k. */
+                static const int64_t cases[][3] = {{3, 5, 4}, {300, 520, 40}, {48, 520, 401}};
+                int64_t m = cases[i][0], n = cases[i][1], k = cases[i][2];
                 sheaf_tensor *x = sheaf_cast(
                     sheaf_random_normal(SHEAF_FLOAT32, SHEAF_SHAPE(m, k), 0, 1, 1), dtypes[d]);
                 sheaf_tensor *w = sheaf_cast(
@@ -286,6 +334,7 @@ int main(void)
         rig_test(the_reference_is_right),
         rig_test(onednn_agrees_with_the_reference),
         rig_test(repeats_bit_for_bit),
+        rig_test(a_sink_gets_the_same_bits),
         rig_test(leaves_openmp_alone),
         rig_test(dense_layers_equal_their_parts),
         rig_test(vectors_give_the_portable_bits),
