@@ -177,6 +177,12 @@ static uint32_t local_most(size_t bytes)
     return LOCAL_BYTES / bytes < LOCAL_LEAST ? LOCAL_LEAST : (uint32_t)(LOCAL_BYTES / bytes);
 }
 
+/* Whether it may keep `count`: the same, without dividing at every free. */
+static bool may_keep(uint32_t count, size_t bytes)
+{
+    return count <= LOCAL_LEAST || count * bytes <= LOCAL_BYTES;
+}
+
 /* The thread has none of the class: it gets half of what it may keep, if so many wait. */
 static void refill(struct sheaf__heap *heap, struct sheaf__heap_local *local, unsigned number,
                    size_t bytes)
@@ -265,7 +271,7 @@ void sheaf__heap_free(struct sheaf__heap *heap, void *block, size_t size)
         number < SHEAF__HEAP_LOCAL_CLASSES ? sheaf__heap_local(heap->locals) : NULL;
     if (local) {
         uint32_t count = sheaf__heap_local_push(local, number, head);
-        if (__builtin_expect(count <= local_most(bytes), 1))
+        if (__builtin_expect(may_keep(count, bytes), 1))
             return;
         spill(heap, local, number, count);
     } else {
