@@ -66,6 +66,7 @@ struct sheaf__coll_head {
             uint32_t order, zero;
             uint64_t host; /* whose memory can be shared; 0: nobody's */
         } join;            /* JOIN */
+        uint64_t when;     /* ABORT: in a round of its sender or between two */
     } u;
 };
 
@@ -128,10 +129,10 @@ struct sheaf__arrival {
 struct sheaf__exchange;
 struct sheaf__channel;
 
-/* All calls of an epoch from that one on are aborted. */
+/* All calls of an epoch from that one on are aborted, by a member that was at `when` among its rounds. */
 struct sheaf__abort {
     uint32_t epoch;
-    uint64_t seq;
+    uint64_t seq, when;
     sheaf_error cause;
 };
 

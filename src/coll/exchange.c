@@ -164,6 +164,7 @@ void sheaf__core_fail(struct sheaf__core *core, const sheaf_error *cause)
     sheaf__mutex_lock(&team->lock);
     head.epoch = core->epoch;
     head.seq = core->seq - core->calling;
+    head.u.when = core->when;
     bool first = sheaf__core_check_failure(core, head.seq, NULL) == SHEAF_OK;
     if (first)
         core->failure = *cause;

@@ -163,6 +163,7 @@ static void on_abort(struct sheaf__core *core, struct sheaf__call *call,
     if (!a || head->seq >= a->seq)
         return;
     a->seq = head->seq;
+    a->when = head->u.when;
     if (!sheaf__error_unpack(&a->cause, sheaf__call_payload(call), sheaf__call_payload_size(call)))
         sheaf__error(&a->cause, SHEAF_ERR_ABORTED, "a call was aborted without an error");
     /* All blame the member that was lost first, not who left because of that. */

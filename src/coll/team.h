@@ -85,8 +85,8 @@ void sheaf__channel_reset(struct sheaf__channel *channel);
 
 /* Rounds: all members begin and end them in the same order, and make their calls in one or between
  * two of them. Calls from different places do not fit together, and one fails at once on all when a
- * member has gone past its place without it. No local replica is in a call. Both fail as the next call
- * would; TEAM_MISMATCH: a member is in a call that this one has left out. */
+ * member has gone past its place without it. No local replica is in a call. Both fail if a member has failed
+ * in the same place or before it; TEAM_MISMATCH: a member is in a call that this one has left out. */
 sheaf_status sheaf__channel_begin_round(struct sheaf__channel *channel, sheaf_error *err);
 sheaf_status sheaf__channel_end_round(struct sheaf__channel *channel, sheaf_error *err);
 /* What a round is called in errors, a static string: "step". Before the first. */

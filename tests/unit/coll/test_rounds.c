@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "world.h"
 
+#include "coll/core.h"
+
 /* Members that do not make the same calls in their rounds are told so at once, whichever comes first; long before the
  * deadline, which is the whole of these tests. */
 
@@ -283,13 +285,65 @@ static void test_two_threads(void **state)
     run(2, play_two_threads);
 }
 
+/* ---- aborted after a round ---- */
+
+static bool has_heard(void *user)
+{
+    struct sheaf__team *team = user;
+    const struct sheaf__core *core = team->cores[4];
+    sheaf__mutex_lock(&team->lock);
+    bool heard = core->abort_count > 0 && core->aborts[core->abort_count - 1].epoch == core->epoch;
+    sheaf__mutex_unlock(&team->lock);
+    return heard;
+}
+
+/* What a member aborts when its round is over is no failure of a round that others are still in; what it aborts within one
+ * is, even where no call is left that could fail. */
+static sheaf_status abort_after(struct player *p, struct streams *s, bool within)
+{
+    sheaf_error cause;
+    sheaf__error(&cause, SHEAF_ERR_ABORTED, "given up by %d", p->member);
+    SHEAF__TRY(begin(p, s));
+    SHEAF__TRY(sum(p, s->replicas, "a"));
+    if (p->member == 0) {
+        if (!within)
+            SHEAF__TRY(end(p, s));
+        sheaf__channel_abort(s->replicas, &cause);
+        SHEAF__TRY(aside(p, s));
+    } else {
+        SHEAF__TRY(aside(p, s));
+        SHEAF__TRY(sheaf__net_wait(p->team->net, has_heard, p->team, &s->wait, &p->err));
+        if (within)
+            CHECK_FAILS(p, end(p, s), SHEAF_ERR_ABORTED, "given up by 0");
+        else
+            SHEAF__TRY(end(p, s));
+        CHECK_FAILS(p, begin(p, s), SHEAF_ERR_ABORTED, "given up by 0");
+    }
+    return start_anew(p, s);
+}
+
+static sheaf_status play_abort_after(struct player *p)
+{
+    struct streams s;
+    sheaf_status status = open_streams(p, &s);
+    for (int i = 0; i < 4 && status >= 0; i++)
+        status = abort_after(p, &s, i % 2);
+    close_streams(&s);
+    return status;
+}
+
+static void test_aborted_after_it(void **state)
+{
+    (void)state;
+    run(2, play_abort_after);
+    run(3, play_abort_after);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        rig_test(test_left_out),
-        rig_test(test_other_calls),
-        rig_test(test_told_later),
-        rig_test(test_two_threads),
+        rig_test(test_left_out),    rig_test(test_other_calls),      rig_test(test_told_later),
+        rig_test(test_two_threads), rig_test(test_aborted_after_it),
     };
     return rig_run(tests);
 }

@@ -80,9 +80,9 @@ static sheaf_status calls(struct task *t, struct sheaf__channel *channel,
         SHEAF__TRY(sheaf__channel_begin_round(channel, err));
         if (!t->job->skips || t->index != 1 || i != 3)
             SHEAF__TRY(call(t, channel, i, err));
+        SHEAF__TRY(sheaf__channel_end_round(channel, err));
         if (i == LAST)
             atomic_fetch_sub(&t->job->short_of, 1);
-        SHEAF__TRY(sheaf__channel_end_round(channel, err));
         if (t->index == 1 && i == LAST && (t->job->dies || t->job->leaves))
             return t->job->dies ? SHEAF_END : SHEAF_OK;
     }
