@@ -119,6 +119,9 @@ typedef struct sheaf_manager_options {
     const char *name;    /**< prefix of the files; NULL: "ckpt" */
     int max_to_keep;     /**< 0: 5; negative: all */
     int64_t every_steps; /**< sheaf_manager_step() saves every so many steps; 0: never */
+    /** Saves but the last one copy the values and return; a thread writes the files. It needs memory for the copies, which stays
+     *  until the manager is freed. Under parameter servers, which hold the values, it has no effect. */
+    bool background;
     sheaf_checkpoint_options save;
     uint64_t reserved[4];
 } sheaf_manager_options;
@@ -135,9 +138,15 @@ SHEAF_API void sheaf_checkpoint_manager_free(sheaf_checkpoint_manager *m);
  *  with a warning; if nothing else is left, the damage is the error. */
 SHEAF_CHECKED sheaf_status sheaf_manager_restore(sheaf_checkpoint_manager *m, const char **path,
                                                  sheaf_error *err);
-/** Saves now, under a number above all that are there (none is ever replaced), then deletes the oldest beyond max_to_keep. */
+/** Saves now, under a number above all that are there (none is ever replaced), then deletes the oldest beyond max_to_keep.
+ *  In the background one save is under way at a time: this waits for the one before and, if that has failed, gives its error in
+ *  place of a new save. `*path` is then what the checkpoint will be called; it is there after sheaf_manager_wait(). */
 SHEAF_CHECKED sheaf_status sheaf_manager_save(sheaf_checkpoint_manager *m, bool last,
                                               const char **path, sheaf_error *err);
+/** Waits for the save that is under way in the background, if there is one: its error. sheaf_manager_save(), _end() and
+ *  _restore() do the same first. sheaf_checkpoint_manager_free() waits, too, and logs a failure. Under a synchronous strategy all
+ *  workers call them alike. Until then the objects of the checkpoint stay; their values may change. */
+SHEAF_CHECKED sheaf_status sheaf_manager_wait(sheaf_checkpoint_manager *m, sheaf_error *err);
 /** Ends the run: with a last save, or, if nothing has `changed` since, with the checkpoint that was restored or saved last. Then
  *  nothing is written but that it was the last one of this run, too, for sheaf_checkpoint_wait(). */
 SHEAF_CHECKED sheaf_status sheaf_manager_end(sheaf_checkpoint_manager *m, bool changed,

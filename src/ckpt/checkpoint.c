@@ -136,6 +136,7 @@ sheaf_checkpoint *sheaf_checkpoint_new(void)
     sheaf_checkpoint *c = sheaf__calloc(1, sizeof(*c));
     if (!c)
         return NULL;
+    c->trackable = (sheaf_trackable){&root_class, c};
     c->root.trackable = (sheaf_trackable){&group_class, &c->root};
     c->counter.trackable = (sheaf_trackable){&counter_class, &c->counter};
     return c;
@@ -231,15 +232,6 @@ static sheaf_status check_path(const char *path, sheaf_error *err)
     return SHEAF_OK;
 }
 
-static sheaf_status save_at(sheaf_checkpoint *c, struct sheaf__ckpt_save how, const char *path,
-                            bool *skipped, sheaf_error *err)
-{
-    sheaf_trackable root = {&root_class, c};
-    how.root = &root;
-    how.path = path;
-    return sheaf__ckpt_save(&how, skipped, err);
-}
-
 /* Raises the number of the next save above all that are there. */
 static sheaf_status choose_number(const struct sheaf__ckpt_save *how, const char *prefix,
                                   int64_t *number, sheaf_error *err)
@@ -272,30 +264,45 @@ static sheaf_status choose_number(const struct sheaf__ckpt_save *how, const char
                               said ? said : "");
 }
 
-sheaf_status sheaf__checkpoint_save_next(sheaf_checkpoint *c, const struct sheaf__ckpt_save *how,
-                                         const char *prefix, const char **path, sheaf_error *err)
+sheaf_status sheaf__checkpoint_begin_next(sheaf_checkpoint *c, const struct sheaf__ckpt_save *how,
+                                          const char *prefix, struct sheaf__next_save *next,
+                                          sheaf_error *err)
 {
     SHEAF__TRY(sheaf__checkpoint_check(c, err));
     if (!prefix || !*prefix)
         return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "a checkpoint without a path");
-    struct sheaf__ckpt_counter before = c->counter;
     int64_t number = c->counter.value + 1;
     if (how->keeps)
         SHEAF__TRY(choose_number(how, prefix, &number, err));
-    char *name = sheaf__printf("%s-%" PRId64, prefix, number);
-    if (!name)
+    *next = (struct sheaf__next_save){.path = sheaf__printf("%s-%" PRId64, prefix, number),
+                                      .before = c->counter};
+    if (!next->path)
         return sheaf__no_memory(err, "saving a checkpoint");
-    bool skipped = false;
     c->counter.value = number;
     c->counter.made = true;
-    sheaf_status status = save_at(c, *how, name, &skipped, err);
+    struct sheaf__ckpt_save save = *how;
+    save.root = &c->trackable;
+    save.path = next->path;
+    sheaf_status status = sheaf__ckpt_save_begin(&save, &next->saving, err);
+    if (status >= 0)
+        return SHEAF_OK;
+    c->counter = next->before;
+    sheaf__free(next->path);
+    *next = (struct sheaf__next_save){0};
+    return status;
+}
+
+sheaf_status sheaf__checkpoint_end_next(sheaf_checkpoint *c, struct sheaf__next_save *next,
+                                        const char **path, sheaf_error *err)
+{
+    bool skipped = false;
+    sheaf_status status = sheaf__ckpt_save_end(next->saving, &skipped, err);
     if (status < 0 || skipped)
-        c->counter = before;
-    else if (path)
-        *path = sheaf__frame_text(name, strlen(name));
-    if (status >= 0 && skipped && path)
-        *path = NULL;
-    sheaf__free(name);
+        c->counter = next->before;
+    if (status >= 0)
+        *path = skipped ? NULL : sheaf__frame_text(next->path, strlen(next->path));
+    sheaf__free(next->path);
+    *next = (struct sheaf__next_save){0};
     return status;
 }
 
@@ -311,7 +318,13 @@ sheaf_status sheaf_checkpoint_save(sheaf_checkpoint *c, const char *prefix,
     struct sheaf__ckpt_save how = {.options = options, .committed = note_latest};
     SHEAF__TRY(sheaf__checkpoint_writes(c, &how, err));
     how.user = how.group;
-    return sheaf__checkpoint_save_next(c, &how, prefix, path, err);
+    struct sheaf__next_save next;
+    const char *saved = NULL;
+    SHEAF__TRY(sheaf__checkpoint_begin_next(c, &how, prefix, &next, err));
+    SHEAF__TRY(sheaf__checkpoint_end_next(c, &next, &saved, err));
+    if (path)
+        *path = saved;
+    return SHEAF_OK;
 }
 
 sheaf_status sheaf_checkpoint_write(sheaf_checkpoint *c, const char *path,
@@ -322,7 +335,9 @@ sheaf_status sheaf_checkpoint_write(sheaf_checkpoint *c, const char *path,
     SHEAF__TRY(sheaf__checkpoint_check(c, err));
     SHEAF__TRY(check_path(path, err));
     SHEAF__TRY(sheaf__checkpoint_writes(c, &how, err));
-    return save_at(c, how, path, &skipped, err);
+    how.root = &c->trackable;
+    how.path = path;
+    return sheaf__ckpt_save(&how, &skipped, err);
 }
 
 sheaf_status sheaf_checkpoint_restore(sheaf_checkpoint *c, const char *path, sheaf_error *err)
@@ -330,10 +345,9 @@ sheaf_status sheaf_checkpoint_restore(sheaf_checkpoint *c, const char *path, she
     SHEAF__TRY(sheaf__checkpoint_check(c, err));
     if (!path || !*path)
         return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "a checkpoint without a path");
-    sheaf_trackable root = {&root_class, c};
     struct sheaf__ckpt_counter before = c->counter;
     c->counter.made = true;
-    sheaf_status status = sheaf__ckpt_restore(&root, &c->counter.trackable, path, err);
+    sheaf_status status = sheaf__ckpt_restore(&c->trackable, &c->counter.trackable, path, err);
     /* One that was not in the file is made by the first save. */
     if (status < 0 || c->counter.value == 0)
         c->counter.made = before.made;
@@ -373,9 +387,8 @@ sheaf_status sheaf__checkpoint_group(sheaf_checkpoint *c, struct sheaf__save_gro
                                      sheaf_error *err)
 {
     struct sheaf__ckpt_objects objects;
-    sheaf_trackable root = {&root_class, c};
     SHEAF__TRY(sheaf__checkpoint_check(c, err));
-    SHEAF__TRY(sheaf__objects_walk(&objects, &root, err));
+    SHEAF__TRY(sheaf__objects_walk(&objects, &c->trackable, err));
     *group = objects.group;
     sheaf__objects_free(&objects);
     return SHEAF_OK;

@@ -29,6 +29,7 @@ struct sheaf__ckpt_counter {
 };
 
 struct sheaf_checkpoint {
+    sheaf_trackable trackable; /* the root's edges, and the counter */
     struct sheaf__ckpt_group root;
     struct sheaf__ckpt_counter counter;
     sheaf_error latched;
@@ -37,10 +38,19 @@ struct sheaf_checkpoint {
 
 /* The latched error, if there is one. */
 sheaf_status sheaf__checkpoint_check(const sheaf_checkpoint *c, sheaf_error *err);
-/* Saves under the next number; `how` without root and path. `*path` is text of the
- * frame, NULL where this process has no part in it. */
-sheaf_status sheaf__checkpoint_save_next(sheaf_checkpoint *c, const struct sheaf__ckpt_save *how,
-                                         const char *prefix, const char **path, sheaf_error *err);
+/* A save under the next number, in two halves; zeroed: none is under way. */
+struct sheaf__next_save {
+    struct sheaf__ckpt_saving *saving;
+    char *path;
+    struct sheaf__ckpt_counter before;
+};
+/* `how` without root and path. */
+sheaf_status sheaf__checkpoint_begin_next(sheaf_checkpoint *c, const struct sheaf__ckpt_save *how,
+                                          const char *prefix, struct sheaf__next_save *next,
+                                          sheaf_error *err);
+/* `*path` is text of the frame, NULL where this process has no part in it. */
+sheaf_status sheaf__checkpoint_end_next(sheaf_checkpoint *c, struct sheaf__next_save *next,
+                                        const char **path, sheaf_error *err);
 /* Restores, as sheaf_checkpoint_restore(). `*damaged`: it failed as the files cannot be read, and the
  * error says what is wrong with them, so an older checkpoint will do. */
 sheaf_status sheaf__checkpoint_try(sheaf_checkpoint *c, const char *path, bool *damaged,

@@ -29,7 +29,9 @@ struct sheaf_checkpoint_manager {
     int max_to_keep;
     int64_t every_steps;
     sheaf_checkpoint_options save;
-    bool stepped; /* `last_step` is known */
+    struct sheaf__snapshot *snapshot; /* of saves in the background; NULL: there are none */
+    struct sheaf__next_save next;     /* that is under way */
+    bool stepped;                     /* `last_step` is known */
     int64_t last_step;
     bool adopted; /* `state` was read */
     struct sheaf__state_file state;
@@ -44,6 +46,11 @@ void sheaf_checkpoint_manager_free(sheaf_checkpoint_manager *m)
 {
     if (!m)
         return;
+    sheaf__ckpt_save_drop(m->next.saving);
+    sheaf__free(m->next.path);
+    if (m->snapshot)
+        sheaf__snapshot_free(m->snapshot);
+    sheaf__free(m->snapshot);
     sheaf__ckpt_unlock(m->lock);
     sheaf__state_file_free(&m->state);
     sheaf__free(m->directory);
@@ -114,9 +121,11 @@ sheaf_status sheaf_checkpoint_manager_new(sheaf_checkpoint *c, const char *direc
     m->max_to_keep = o->max_to_keep ? o->max_to_keep : DEFAULT_KEEP;
     m->every_steps = o->every_steps;
     m->save = o->save;
+    m->snapshot = o->background ? sheaf__calloc(1, sizeof(*m->snapshot)) : NULL;
+    const bool ready = m->prefix && (m->snapshot || !o->background);
     /* If it is this process, better now than after the first hour of training. */
     struct sheaf__ckpt_save how = {0};
-    sheaf_status status = m->prefix ? look_who_saves(m, &how, err) : no_memory(err);
+    sheaf_status status = ready ? look_who_saves(m, &how, err) : no_memory(err);
     if (status < 0) {
         sheaf_checkpoint_manager_free(m);
         return status;
@@ -222,6 +231,30 @@ static sheaf_status check_manager(const sheaf_checkpoint_manager *m, sheaf_error
              : sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "the checkpoint manager is NULL");
 }
 
+/* Sees the save that is under way to its end. `*path` is text of the frame; NULL: there was none, or this process had no
+ * part in it. */
+static sheaf_status settle(sheaf_checkpoint_manager *m, const char **path, sheaf_error *err)
+{
+    *path = NULL;
+    if (!m->next.saving)
+        return SHEAF_OK;
+    SHEAF__TRY(sheaf__checkpoint_end_next(m->checkpoint, &m->next, path, err));
+    return *path ? set_newest(m, *path, err) : SHEAF_OK;
+}
+
+/* Whether the next save can be written while the program goes on: parameter servers write what they have at one moment. */
+static bool can_go_on(const sheaf_checkpoint_manager *m, bool last)
+{
+    return m->snapshot && !last && (!m->group || m->group->cls->finish);
+}
+
+sheaf_status sheaf_manager_wait(sheaf_checkpoint_manager *m, sheaf_error *err)
+{
+    const char *path;
+    SHEAF__TRY(check_manager(m, err));
+    return settle(m, &path, err);
+}
+
 sheaf_status sheaf_manager_save(sheaf_checkpoint_manager *m, bool last, const char **path,
                                 sheaf_error *err)
 {
@@ -231,18 +264,24 @@ sheaf_status sheaf_manager_save(sheaf_checkpoint_manager *m, bool last, const ch
     struct sheaf__ckpt_save how = {
         .options = &options, .keeps = true, .committed = committed, .user = m};
     const char *saved = NULL;
+    SHEAF__TRY(settle(m, &saved, err));
     SHEAF__TRY(look_who_saves(m, &how, err));
-    SHEAF__TRY(sheaf__checkpoint_save_next(m->checkpoint, &how, m->prefix, &saved, err));
+    how.snapshot = can_go_on(m, last) ? m->snapshot : NULL;
+    SHEAF__TRY(sheaf__checkpoint_begin_next(m->checkpoint, &how, m->prefix, &m->next, err));
+    if (how.snapshot)
+        saved = sheaf__frame_text(m->next.path, strlen(m->next.path));
+    else
+        SHEAF__TRY(settle(m, &saved, err));
     if (path)
         *path = saved;
-    return saved ? set_newest(m, saved, err) : SHEAF_OK;
+    return SHEAF_OK;
 }
 
 sheaf_status sheaf_manager_end(sheaf_checkpoint_manager *m, bool changed, const char **path,
                                sheaf_error *err)
 {
     struct sheaf__ckpt_save how = {0};
-    SHEAF__TRY(check_manager(m, err));
+    SHEAF__TRY(sheaf_manager_wait(m, err));
     if (changed || !m->newest)
         return sheaf_manager_save(m, true, path, err);
     SHEAF__TRY(look_who_saves(m, &how, err));
@@ -371,7 +410,7 @@ sheaf_status sheaf_manager_restore(sheaf_checkpoint_manager *m, const char **pat
 {
     struct sheaf__save_group *g = NULL;
     const char *found = NULL;
-    SHEAF__TRY(check_manager(m, err));
+    SHEAF__TRY(sheaf_manager_wait(m, err));
     SHEAF__TRY(sheaf__checkpoint_group(m->checkpoint, &g, err));
     SHEAF__TRY(g && g->cls->follow ? restore_in_turn(m, g, &found, err)
                                    : restore_newest(m, g, &found, err));

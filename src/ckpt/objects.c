@@ -311,5 +311,7 @@ sheaf_tensor *sheaf__objects_value(const struct sheaf__ckpt_objects *o,
         return sheaf_tensor_new(SHEAF_STRING, SHEAF_SCALAR, &t->text);
     if (!sheaf__objects_is_local(o, t))
         return o->group->cls->fetch(o->group, &t->item.saveable);
+    if (o->copies)
+        return sheaf__tensor_give(sheaf__ref(o->copies[t - o->tensors]), NULL);
     return t->owner->cls->read(t->owner, t->number);
 }

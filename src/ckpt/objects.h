@@ -39,7 +39,8 @@ struct sheaf__ckpt_objects {
     size_t blob_count, blob_capacity;
     struct sheaf__object_graph graph; /* node i of it is nodes[i]; it holds all texts */
     struct sheaf__buf graph_text;     /* its message, once sheaf__objects_add_graph() made it */
-    struct sheaf__save_group *group;  /* that any tensor names; NULL: this process alone */
+    sheaf_tensor **copies; /* by tensor: what is saved of the local ones; NULL: what they are */
+    struct sheaf__save_group *group; /* that any tensor names; NULL: this process alone */
     struct sheaf__strmap by_trackable;
 };
 

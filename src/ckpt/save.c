@@ -6,9 +6,12 @@
 #include "base/digest.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "base/thread.h"
 #include "base/trace.h"
+#include "base/wait.h"
 #include "ckpt/plan.h"
 #include "ckpt/shard.h"
 #include "ckpt/sweep.h"
@@ -20,15 +23,20 @@
 #include <string.h>
 
 /* A save: plan, shards as bundles of their own in `<path>_temp`, merge, sidecar, index. Nothing has
- * its final name before every shard is durable; the index gets its name last. */
+ * its final name before every shard is durable; the index gets its name last. The program's thread
+ * plans and looks at the objects; the rest can be done by another one. */
 
-struct saving {
-    const struct sheaf__ckpt_save *job;
+struct sheaf__ckpt_saving {
+    struct sheaf__ckpt_save job; /* path and options are its own */
+    sheaf_checkpoint_options options;
     struct sheaf__ckpt_objects objects;
     struct sheaf__ckpt_plan plan;
+    char *path;
     char *temporary;    /* `<path>_temp` */
     const char **parts; /* of every shard: a prefix in it; texts of the frame */
     struct sheaf__sidecar sidecar;
+    struct sheaf__thread *thread; /* NULL: it is done */
+    sheaf_error fault;            /* status < 0: it failed */
 };
 
 static sheaf_status no_memory(sheaf_error *err)
@@ -48,15 +56,14 @@ sheaf_status sheaf__ckpt_check_options(const sheaf_checkpoint_options *options, 
     return sheaf_sharding_callback_check(options->sharding, err);
 }
 
-static const sheaf_sharding_callback *sharding_of(const struct saving *s)
+static const sheaf_sharding_callback *sharding_of(const struct sheaf__ckpt_saving *s)
 {
-    const sheaf_checkpoint_options *options = s->job->options;
-    return options && options->sharding ? options->sharding : sheaf_shard_by_task();
+    return s->options.sharding ? s->options.sharding : sheaf_shard_by_task();
 }
 
-static sheaf_status make_temporary(struct saving *s, sheaf_error *err)
+static sheaf_status make_temporary(struct sheaf__ckpt_saving *s, sheaf_error *err)
 {
-    s->temporary = sheaf__printf("%s_temp", s->job->path);
+    s->temporary = sheaf__printf("%s_temp", s->path);
     if (!s->temporary)
         return no_memory(err);
     if (sheaf__file_exists(s->temporary))
@@ -64,7 +71,7 @@ static sheaf_status make_temporary(struct saving *s, sheaf_error *err)
     return sheaf__file_mkdir(s->temporary, 0, err);
 }
 
-static sheaf_status name_parts(struct saving *s, sheaf_error *err)
+static sheaf_status name_parts(struct sheaf__ckpt_saving *s, sheaf_error *err)
 {
     s->parts = sheaf__frame_alloc((s->plan.count + 1) * sizeof(*s->parts));
     if (!s->parts)
@@ -81,7 +88,7 @@ static sheaf_status name_parts(struct saving *s, sheaf_error *err)
 }
 
 /* True for the first shard of a remote task. */
-static bool is_first_of_task(const struct saving *s, size_t shard)
+static bool is_first_of_task(const struct sheaf__ckpt_saving *s, size_t shard)
 {
     if (s->plan.shards[shard].local)
         return false;
@@ -93,7 +100,7 @@ static bool is_first_of_task(const struct saving *s, size_t shard)
 }
 
 /* Every other task that writes shows that it sees the same directory, before the first byte. */
-static sheaf_status prove_directory(struct saving *s, sheaf_error *err)
+static sheaf_status prove_directory(struct sheaf__ckpt_saving *s, sheaf_error *err)
 {
     struct sheaf__save_group *g = s->objects.group;
     uint8_t random[16];
@@ -119,7 +126,7 @@ static sheaf_status prove_directory(struct saving *s, sheaf_error *err)
 }
 
 /* Has the other tasks write their shards, and keeps what they note. */
-static sheaf_status write_remote(struct saving *s, sheaf_error *err)
+static sheaf_status write_remote(struct sheaf__ckpt_saving *s, sheaf_error *err)
 {
     struct sheaf__save_group *g = s->objects.group;
     size_t count = 0, all = s->plan.count;
@@ -162,7 +169,7 @@ static sheaf_tensor *local_value(void *user, const struct sheaf__shard_item *ite
     return sheaf__shard_cut(value, t->item.saveable.offset, &item->saveable);
 }
 
-static sheaf_status write_local(struct saving *s, sheaf_error *err)
+static sheaf_status write_local(struct sheaf__ckpt_saving *s, sheaf_error *err)
 {
     for (size_t i = 0; i < s->plan.count; i++) {
         const struct sheaf__ckpt_shard *shard = &s->plan.shards[i];
@@ -182,13 +189,13 @@ sheaf_status sheaf__ckpt_leave(void *group, sheaf_error *err)
 
 static sheaf_status write_sidecar(void *user, const void *index, size_t size, sheaf_error *err)
 {
-    const struct saving *s = user;
+    const struct sheaf__ckpt_saving *s = user;
     SHEAF__TRY(sheaf__ckpt_leave(s->objects.group, err));
-    return sheaf__sidecar_write(s->job->path, sheaf__crc32c(index, size), &s->sidecar, err);
+    return sheaf__sidecar_write(s->path, sheaf__crc32c(index, size), &s->sidecar, err);
 }
 
 /* The objects that TensorFlow has no place for. */
-static sheaf_status keep_blobs(struct saving *s, sheaf_error *err)
+static sheaf_status keep_blobs(struct sheaf__ckpt_saving *s, sheaf_error *err)
 {
     for (size_t i = 0; i < s->objects.blob_count; i++) {
         const struct sheaf__ckpt_blob *b = &s->objects.blobs[i];
@@ -204,15 +211,16 @@ static sheaf_status keep_blobs(struct saving *s, sheaf_error *err)
     return SHEAF_OK;
 }
 
-static sheaf_status describe(struct saving *s, sheaf_error *err)
+static sheaf_status describe(struct sheaf__ckpt_saving *s, sheaf_error *err)
 {
     s->sidecar.description = sheaf__strdup(sharding_of(s)->description);
     s->sidecar.run_id = sheaf__strdup(sheaf__config_text(SHEAF__CONFIG_RUN_ID));
-    s->sidecar.last = s->job->options && s->job->options->last;
+    s->sidecar.last = s->options.last;
     return s->sidecar.description && s->sidecar.run_id ? SHEAF_OK : no_memory(err);
 }
 
-static sheaf_status write_all(struct saving *s, sheaf_error *err)
+/* All that asks the program: its objects and its callback. */
+static sheaf_status prepare(struct sheaf__ckpt_saving *s, sheaf_error *err)
 {
     struct sheaf__device *host = sheaf__device_host(err);
     if (!host)
@@ -221,67 +229,138 @@ static sheaf_status write_all(struct saving *s, sheaf_error *err)
     SHEAF__TRY(sheaf__ckpt_plan_make(&s->plan, &s->objects, sharding_of(s),
                                      sheaf__device_full_name(host), err));
     SHEAF__TRY(describe(s, err));
-    SHEAF__TRY(keep_blobs(s, err));
+    return keep_blobs(s, err);
+}
+
+static sheaf_status write_all(struct sheaf__ckpt_saving *s, sheaf_error *err)
+{
     SHEAF__TRY(make_temporary(s, err));
     SHEAF__TRY(name_parts(s, err));
     SHEAF__TRY(prove_directory(s, err));
     SHEAF__TRY(write_remote(s, err));
     SHEAF__TRY(write_local(s, err));
-    struct sheaf__bundle_merge merge = {.prefix = s->job->path,
+    struct sheaf__bundle_merge merge = {.prefix = s->path,
                                         .parts = s->parts,
                                         .count = s->plan.count,
                                         .before = write_sidecar,
                                         .user = s};
     SHEAF__TRY(sheaf__bundle_merge(&merge, err));
-    return s->job->committed ? s->job->committed(s->job->user, s->job->path, err) : SHEAF_OK;
+    return s->job.committed ? s->job.committed(s->job.user, s->path, err) : SHEAF_OK;
 }
 
 /* What a save that failed fails with. Who has lost its turn finds its files gone, or has no answers:
  * that is not the cause. */
-static sheaf_status find_cause(const struct saving *s, const sheaf_error *fault, sheaf_error *err)
+static void find_cause(struct sheaf__ckpt_saving *s)
 {
     sheaf_error lost = {0};
-    sheaf_status status = sheaf__ckpt_leave(s->objects.group, &lost) < 0
-                              ? sheaf__error_copy(err, &lost)
-                              : sheaf__error_copy(err, fault);
-    if (err && !err->file[0])
-        sheaf__str_copy(err->file, sizeof(err->file), s->job->path);
-    return status;
+    if (sheaf__ckpt_leave(s->objects.group, &lost) < 0)
+        s->fault = lost;
+    if (!s->fault.file[0])
+        sheaf__str_copy(s->fault.file, sizeof(s->fault.file), s->path);
 }
 
-static sheaf_status write_checkpoint(struct saving *s, sheaf_error *err)
+static void write_checkpoint(void *user)
 {
-    sheaf_error fault = {0};
-    sheaf_status status = SHEAF_OK;
+    SHEAF__TRACE("checkpoint.write");
+    struct sheaf__ckpt_saving *s = user;
     SHEAF_FRAME
     {
-        if (write_all(s, &fault) < 0)
-            status = find_cause(s, &fault, err);
+        if (write_all(s, &s->fault) < 0)
+            find_cause(s);
     }
     if (s->temporary)
         sheaf__sweep_temporary(s->temporary);
+}
+
+/* What other tasks hold is of the moment at which they write it. */
+static bool is_all_local(const struct sheaf__ckpt_saving *s)
+{
+    for (size_t i = 0; i < s->plan.count; i++)
+        if (!s->plan.shards[i].local)
+            return false;
+    return true;
+}
+
+static void save_all(struct sheaf__ckpt_saving *s)
+{
+    sheaf_status status = SHEAF_OK;
+    struct sheaf__snapshot *snapshot = s->job.snapshot;
+    SHEAF_FRAME
+    {
+        status = prepare(s, &s->fault);
+        if (status >= 0 && snapshot && is_all_local(s))
+            status = sheaf__snapshot_take(snapshot, &s->objects, &s->fault);
+    }
+    if (status >= 0 && s->objects.copies)
+        status =
+            sheaf__thread_start("checkpoint", write_checkpoint, s, NULL, &s->thread, &s->fault);
+    else if (status >= 0)
+        write_checkpoint(s);
+    if (status < 0)
+        find_cause(s);
+}
+
+static void free_saving(struct sheaf__ckpt_saving *s)
+{
     sheaf__ckpt_plan_free(&s->plan);
     sheaf__sidecar_free(&s->sidecar);
+    sheaf__objects_free(&s->objects);
     sheaf__free(s->temporary);
+    sheaf__free(s->path);
+    sheaf__free(s);
+}
+
+sheaf_status sheaf__ckpt_save_begin(const struct sheaf__ckpt_save *save,
+                                    struct sheaf__ckpt_saving **saving, sheaf_error *err)
+{
+    SHEAF__TRACE("checkpoint.save");
+    SHEAF__TRY(sheaf__ckpt_check_options(save->options, err));
+    struct sheaf__ckpt_saving *s = sheaf__calloc(1, sizeof(*s));
+    if (!s)
+        return no_memory(err);
+    s->job = *save;
+    s->options = save->options ? *save->options : (sheaf_checkpoint_options){0};
+    s->job.options = &s->options;
+    s->path = sheaf__strdup(save->path);
+    sheaf_status status =
+        s->path ? sheaf__objects_walk(&s->objects, save->root, err) : no_memory(err);
+    if (status < 0) {
+        free_saving(s);
+        return status;
+    }
+    if (save->writes)
+        save_all(s);
+    *saving = s;
+    return SHEAF_OK;
+}
+
+sheaf_status sheaf__ckpt_save_end(struct sheaf__ckpt_saving *s, bool *skipped, sheaf_error *err)
+{
+    struct sheaf__save_group *g = s->objects.group;
+    const bool keeps_step = g && g->cls->finish;
+    sheaf__thread_join(s->thread, SHEAF__NO_DEADLINE, NULL);
+    *skipped = !s->job.writes && !keeps_step;
+    sheaf_status status = s->fault.status < 0 ? sheaf__error_copy(err, &s->fault) : SHEAF_OK;
+    if (keeps_step)
+        status = g->cls->finish(g, status, err);
+    free_saving(s);
     return status;
+}
+
+void sheaf__ckpt_save_drop(struct sheaf__ckpt_saving *s)
+{
+    if (!s)
+        return;
+    sheaf__thread_join(s->thread, SHEAF__NO_DEADLINE, NULL);
+    if (s->fault.status < 0)
+        sheaf__log(SHEAF_LOG_WARN, "checkpoint '%s' was not saved: %s", s->path, s->fault.message);
+    free_saving(s);
 }
 
 sheaf_status sheaf__ckpt_save(const struct sheaf__ckpt_save *save, bool *skipped, sheaf_error *err)
 {
-    SHEAF__TRACE("checkpoint.save");
-    struct saving s = {.job = save};
+    struct sheaf__ckpt_saving *saving = NULL;
     *skipped = false;
-    SHEAF__TRY(sheaf__ckpt_check_options(save->options, err));
-    SHEAF__TRY(sheaf__objects_walk(&s.objects, save->root, err));
-    struct sheaf__save_group *g = s.objects.group;
-    sheaf_status status = SHEAF_OK;
-    const bool keeps_step = g && g->cls->finish;
-    if (save->writes)
-        status = write_checkpoint(&s, err);
-    else
-        *skipped = !keeps_step;
-    if (keeps_step)
-        status = g->cls->finish(g, status, err);
-    sheaf__objects_free(&s.objects);
-    return status;
+    SHEAF__TRY(sheaf__ckpt_save_begin(save, &saving, err));
+    return sheaf__ckpt_save_end(saving, skipped, err);
 }

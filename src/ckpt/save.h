@@ -4,7 +4,7 @@
 
 /* Writing a checkpoint and reading one back, for the objects that hold the options. */
 
-#include "ckpt/objects.h"
+#include "ckpt/snapshot.h"
 
 #include <sheaf/checkpoint.h>
 
@@ -19,6 +19,9 @@ struct sheaf__ckpt_save {
      * goes on: the state file. May be NULL. */
     sheaf_status (*committed)(void *user, const char *path, sheaf_error *err);
     void *user;
+    /* Where the values are copied to, so that a thread of its own writes them; `committed` is called by
+     * that. NULL, or tensors that another task holds: all is done at once. */
+    struct sheaf__snapshot *snapshot;
 };
 
 /* To be asked before the rename that makes something visible (sheaf__file_replace_if()): whether the
@@ -28,6 +31,16 @@ sheaf_status sheaf__ckpt_leave(void *group, sheaf_error *err);
 /* `*skipped`: this process has no part in it ("ps": not the one that saves). Otherwise the
  * checkpoint is there, whichever task wrote it. */
 sheaf_status sheaf__ckpt_save(const struct sheaf__ckpt_save *save, bool *skipped, sheaf_error *err);
+
+/* The same in two halves. Between them the objects stay, and may change. */
+struct sheaf__ckpt_saving;
+sheaf_status sheaf__ckpt_save_begin(const struct sheaf__ckpt_save *save,
+                                    struct sheaf__ckpt_saving **saving, sheaf_error *err);
+/* Waits for the end of it and frees it. */
+sheaf_status sheaf__ckpt_save_end(struct sheaf__ckpt_saving *saving, bool *skipped,
+                                  sheaf_error *err);
+/* The same without a word to the others; a failure is logged. NULL is nothing. */
+void sheaf__ckpt_save_drop(struct sheaf__ckpt_saving *saving);
 
 /* Reads everything below `root` back. `optional` (may be NULL) may be missing in the file. */
 sheaf_status sheaf__ckpt_restore(sheaf_trackable *root, const sheaf_trackable *optional,

@@ -19,19 +19,21 @@ struct work {
     const char *name;
     int count;
     sheaf_shape shape;
-    bool restores;
+    enum { SAVES, RESTORES, SAVES_BEHIND } does;
     bool fsync;
 };
 
 #define LARGE .count = 64, .shape = {.rank = 2, .dims = {1024, 4096}}
 #define SMALL .count = 100000, .shape = {.rank = 1, .dims = {256}}
+
 static const struct work WORKS[] = {
     {"save 64x16MiB", LARGE, .fsync = true},
     {"save 64x16MiB, all with fsync", LARGE, .fsync = true},
-    {"restore 64x16MiB", LARGE, .restores = true},
+    {"background save 64x16MiB, time blocked", LARGE, .does = SAVES_BEHIND},
+    {"restore 64x16MiB", LARGE, .does = RESTORES},
     {"save 100000x1KiB, none with fsync", SMALL},
     {"save 100000x1KiB, all with fsync", SMALL, .fsync = true},
-    {"restore 100000x1KiB", SMALL, .restores = true},
+    {"restore 100000x1KiB", SMALL, .does = RESTORES},
 };
 enum { WORK_COUNT = sizeof(WORKS) / sizeof(WORKS[0]) };
 
@@ -39,6 +41,7 @@ struct model {
     sheaf_variable **variables;
     int count;
     sheaf_checkpoint *checkpoint;
+    sheaf_checkpoint_manager *manager; /* of saves in the background */
 };
 
 static void model_make(struct model *m, const struct work *w)
@@ -57,6 +60,7 @@ static void model_make(struct model *m, const struct work *w)
 
 static void model_free(struct model *m)
 {
+    sheaf_checkpoint_manager_free(m->manager);
     sheaf_checkpoint_free(m->checkpoint);
     for (int i = 0; i < m->count; i++)
         sheaf_variable_free(m->variables[i]);
@@ -74,7 +78,33 @@ static void remove_files(const char *path)
         unlink(names[i]);
 }
 
-/* Seconds of one save or restore. */
+/* That of saves in the background. */
+static void remove_folder(const char *path)
+{
+    static const char *const others[] = {"checkpoint", ".sheaf-bench.lock"};
+    char name[4200];
+    for (int i = 1; i <= TIMES; i++) {
+        snprintf(name, sizeof(name), "%.4000s-d/sheaf-bench-%d", path, i);
+        remove_files(name);
+    }
+    for (int i = 0; i < 2; i++) {
+        snprintf(name, sizeof(name), "%.4000s-d/%s", path, others[i]);
+        unlink(name);
+    }
+    snprintf(name, sizeof(name), "%.4000s-d", path);
+    rmdir(name);
+}
+
+static sheaf_status act(const struct work *w, const struct model *m, const char *path,
+                        sheaf_error *err)
+{
+    if (w->does == RESTORES)
+        return sheaf_checkpoint_restore(m->checkpoint, path, err);
+    return w->does == SAVES ? sheaf_checkpoint_write(m->checkpoint, path, NULL, err)
+                            : sheaf_manager_save(m->manager, false, NULL, err);
+}
+
+/* Seconds that the caller of one save or restore waits. */
 static sheaf_status do_once(const struct work *w, const struct model *m, const char *path,
                             double *seconds, sheaf_error *err)
 {
@@ -82,11 +112,27 @@ static sheaf_status do_once(const struct work *w, const struct model *m, const c
     SHEAF_FRAME
     {
         double begin = sheaf__bench_now();
-        status = w->restores ? sheaf_checkpoint_restore(m->checkpoint, path, err)
-                             : sheaf_checkpoint_write(m->checkpoint, path, NULL, err);
+        status = act(w, m, path, err);
         *seconds = sheaf__bench_now() - begin;
+        if (status >= 0 && m->manager)
+            status = sheaf_manager_wait(m->manager, err);
     }
     return status;
+}
+
+/* What is there before anything is measured. */
+static sheaf_status make_ready(const struct work *w, struct model *m, const char *path,
+                               sheaf_error *err)
+{
+    const sheaf_manager_options options = {
+        .name = "sheaf-bench", .max_to_keep = 1, .background = true};
+    char folder[4200];
+    if (w->does == RESTORES)
+        return sheaf_checkpoint_write(m->checkpoint, path, NULL, err);
+    if (w->does == SAVES)
+        return SHEAF_OK;
+    snprintf(folder, sizeof(folder), "%.4100s-d", path);
+    return sheaf_checkpoint_manager_new(m->checkpoint, folder, &options, &m->manager, err);
 }
 
 static sheaf_status measure(const struct work *w, const char *path, sheaf_error *err)
@@ -96,12 +142,13 @@ static sheaf_status measure(const struct work *w, const char *path, sheaf_error 
     double seconds = 0;
     sheaf_status status = SHEAF_OK;
     model_make(&m, w);
-    if (w->restores)
-        status = sheaf_checkpoint_write(m.checkpoint, path, NULL, err);
+    status = make_ready(w, &m, path, err);
     for (int i = 0; i < TIMES && status >= 0; i++)
         status = do_once(w, &m, path, &seconds, err);
     model_free(&m);
     remove_files(path);
+    if (w->does == SAVES_BEHIND)
+        remove_folder(path);
     if (status >= 0)
         sheaf__bench_print(gib / seconds, "GiB/s", "%s", w->name);
     return status;

@@ -39,8 +39,8 @@ static void set(struct job *j, float value)
     replace(&j->own->values[0], sheaf_float(value));
 }
 
-/* A table over two tasks and a variable here. */
-static sheaf_status start(struct job *j, sheaf_error *err)
+/* A table over two tasks and a variable here; in the background, the variable alone. */
+static sheaf_status start(struct job *j, bool background, sheaf_error *err)
 {
     *j = (struct job){fake_group_new(FAKE_DEVICE("chief", "0")), fake_new(), fake_new(),
                       sheaf_checkpoint_new(), NULL};
@@ -48,10 +48,12 @@ static sheaf_status start(struct job *j, sheaf_error *err)
     fake_hold(j->group, j->table, PS_0, t, 0, 4);
     fake_hold(j->group, j->table, PS_1, t, 4, 2);
     fake_add(j->own, sheaf_float(0));
-    sheaf_checkpoint_add(j->checkpoint, "table", &j->table->trackable);
+    if (!background)
+        sheaf_checkpoint_add(j->checkpoint, "table", &j->table->trackable);
     sheaf_checkpoint_add(j->checkpoint, "own", &j->own->trackable);
     return sheaf_checkpoint_manager_new(
-        j->checkpoint, "run", &(sheaf_manager_options){.max_to_keep = 2}, &j->manager, err);
+        j->checkpoint, "run", &(sheaf_manager_options){.max_to_keep = 2, .background = background},
+        &j->manager, err);
 }
 
 static void end(struct job *j)
@@ -65,10 +67,10 @@ static void end(struct job *j)
 }
 
 /* The one value that everything has, or -1. */
-static float value_of(const struct job *j)
+static float value_of(const struct job *j, bool background)
 {
     float value = (float)sheaf_tensor_number(j->own->values[0], 0);
-    for (int p = 0; p < 2; p++) {
+    for (int p = 0; p < 2 && !background; p++) {
         const sheaf_tensor *t = j->group->held[p].value;
         for (int64_t i = 0; i < sheaf_tensor_elements(t); i++) {
             if ((float)sheaf_tensor_number(t, i) != value)
@@ -78,42 +80,48 @@ static float value_of(const struct job *j)
     return value;
 }
 
-/* A program: goes on from what is there, then saves its own value. */
-static sheaf_status save(float value, const char *over, sheaf_error *err)
+struct trial {
+    uint64_t k;
+    bool sticky, crash;
+    const char *over; /* a path that is written over; NULL: a manager's next number */
+    bool background;
+};
+
+/* A program: goes on from what is there, then saves its own value, and changes it while it is written. */
+static sheaf_status save(const struct trial *t, float value, const char *over, sheaf_error *err)
 {
     struct job j;
-    sheaf_status status = start(&j, err);
+    sheaf_status status = start(&j, t->background, err);
     if (status >= 0)
         status = sheaf_manager_restore(j.manager, NULL, err);
     if (status >= 0) {
         set(&j, value);
         status = over ? sheaf_checkpoint_write(j.checkpoint, over, NULL, err)
                       : sheaf_manager_save(j.manager, false, NULL, err);
+        if (t->background)
+            set(&j, -value);
     }
+    if (status >= 0)
+        status = sheaf_manager_wait(j.manager, err);
     end(&j);
     return status;
 }
 
-static float restored(const char *over)
+static float restored(const struct trial *t)
 {
+    const char *over = t->over;
     struct job j;
     sheaf_error err = {0};
     const char *path = NULL;
-    rig_ok(start(&j, &err), &err);
+    rig_ok(start(&j, t->background, &err), &err);
     if (over)
         rig_ok(sheaf_checkpoint_restore(j.checkpoint, over, &err), &err);
     else
         rig_ok(sheaf_manager_restore(j.manager, &path, &err), &err);
-    float value = value_of(&j);
+    float value = value_of(&j, t->background);
     end(&j);
     return value;
 }
-
-struct trial {
-    uint64_t k;
-    bool sticky, crash;
-    const char *over; /* a path that is written over; NULL: a manager's next number */
-};
 
 static void no_log(sheaf_log_level level, const char *line, void *user)
 {
@@ -131,25 +139,25 @@ static bool try_once(const struct trial *t)
     rig_ok(sheaf_context_new(&(sheaf_context_options){.log = no_log}, &context, &err), &err);
     sheaf__context_set_fs(context, faulty);
     sheaf_context *before = sheaf_context_enter(context);
-    rig_ok(save(1, NULL, &err), &err);
-    rig_ok(save(2, NULL, &err), &err);
+    rig_ok(save(t, 1, NULL, &err), &err);
+    rig_ok(save(t, 2, NULL, &err), &err);
     if (t->over)
-        rig_ok(save(2, t->over, &err), &err);
+        rig_ok(save(t, 2, t->over, &err), &err);
 
     sheaf__fs_faulty_set(faulty, &(struct sheaf__fs_fault){t->k, SHEAF__FS_ANY, EIO, t->sticky});
-    sheaf_status status = save(3, t->over, &err);
+    sheaf_status status = save(t, 3, t->over, &err);
     bool hit = sheaf__fs_faulty_hit(faulty);
     sheaf__fs_faulty_set(faulty, &(struct sheaf__fs_fault){0});
     if (t->crash)
         sheaf__fs_memory_crash(memory);
-    float value = restored(t->over);
+    float value = restored(t);
     if (value != 3 && (value != 2 || status >= 0))
         fail_msg("k %u, sticky %d, crash %d, over %s: restored %g after %s (%s)", (unsigned)t->k,
                  t->sticky, t->crash, t->over ? t->over : "-", (double)value,
                  sheaf_status_name(status), status < 0 ? err.message : "");
     /* And life goes on. */
-    rig_ok(save(4, t->over, &err), &err);
-    assert_true(restored(t->over) == 4);
+    rig_ok(save(t, 4, t->over, &err), &err);
+    assert_true(restored(t) == 4);
 
     sheaf_frame_clear();
     sheaf_context_enter(before);
@@ -159,26 +167,34 @@ static bool try_once(const struct trial *t)
     return hit;
 }
 
-static void try_all(const char *over)
+static void try_all(const char *over, bool background)
 {
     for (int mode = 0; mode < 4; mode++) {
-        struct trial t = {.sticky = mode & 1, .crash = mode & 2, .over = over};
+        struct trial t = {
+            .sticky = mode & 1, .crash = mode & 2, .over = over, .background = background};
         for (t.k = 1; try_once(&t); t.k++)
             ;
-        assert_true(t.k > 60);
+        assert_true(t.k > (background ? 40 : 60));
     }
 }
 
 static void next_number(void **state)
 {
     (void)state;
-    try_all(NULL);
+    try_all(NULL, false);
 }
 
 static void over_an_old_one(void **state)
 {
     (void)state;
-    try_all("run/fixed");
+    try_all("run/fixed", false);
+}
+
+/* The values are those of the call, and what happened is said at the next one. */
+static void in_the_background(void **state)
+{
+    (void)state;
+    try_all(NULL, true);
 }
 
 /* ---- another task still writes ---- */
@@ -229,6 +245,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         rig_test(next_number),
         rig_test(over_an_old_one),
+        rig_test(in_the_background),
         rig_test(late_writer),
     };
     return rig_run(tests);

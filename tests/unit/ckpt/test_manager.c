@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/thread.h"
+#include "ckpt/checkpoint.h"
 #include "ckpt/directory.h"
 #include "ckpt/sweep.h"
 
@@ -758,6 +759,91 @@ static void is_swept(void **state)
     sheaf_frame_clear();
 }
 
+/* ---- in the background ---- */
+
+static sheaf_status refuse(sheaf_shardable *const *tensors, size_t count, sheaf_shard_plan *plan,
+                           void *user)
+{
+    (void)tensors;
+    (void)count;
+    (void)plan;
+    return *(bool *)user ? SHEAF_ERR_ABORTED
+                         : sheaf_shard_all_in_one()->assign(tensors, count, plan, NULL);
+}
+
+/* A save has the values of its call, one is under way at a time, and the next call says what became of it. */
+static void in_the_background(void **state)
+{
+    (void)state;
+    bool refuses = false;
+    const sheaf_sharding_callback callback = {refuse, "moody", &refuses};
+    const sheaf_manager_options options = {
+        .background = true, .max_to_keep = 2, .save.sharding = &callback};
+    const char *path = NULL;
+    sheaf_error err;
+    struct run r = start(&options);
+    rig_ok(sheaf_manager_wait(r.manager, &err), &err);
+    for (int i = 1; i <= 3; i++) {
+        char name[16];
+        snprintf(name, sizeof(name), "ckpt-%d", i);
+        assert_string_equal(save(&r, (float)i), name);
+        set(&r, (float)-i);
+    }
+    rig_ok(sheaf_manager_wait(r.manager, &err), &err);
+    assert_string_equal(list(), ".ckpt-2.sheaf .ckpt-3.sheaf .ckpt.lock checkpoint "
+                                "ckpt-2.data-00000-of-00001 ckpt-2.index "
+                                "ckpt-3.data-00000-of-00001 ckpt-3.index");
+    assert_true(get(&r) == -3);
+    assert_string_equal(save(&r, 4), "ckpt-4");
+    set(&r, -4);
+    rig_ok(sheaf_manager_restore(r.manager, &path, &err), &err);
+    assert_string_equal(sheaf__path_name(path), "ckpt-4");
+    assert_true(get(&r) == 4);
+
+    refuses = true;
+    save(&r, 5);
+    refuses = false;
+    rig_fails(sheaf_manager_save(r.manager, false, &path, &err), &err, SHEAF_ERR_ABORTED, "moody");
+    assert_string_equal(save(&r, 6), "ckpt-5");
+    rig_ok(sheaf_manager_end(r.manager, false, &path, &err), &err);
+    assert_string_equal(sheaf__path_name(path), "ckpt-5");
+    assert_string_equal(save(&r, 7), "ckpt-6"); /* the manager's end waits for it */
+    end(&r);
+    assert_string_equal(sheaf__path_name(sheaf_checkpoint_latest(rig_path("run"))), "ckpt-6");
+
+    refuses = true;
+    r = start(&options);
+    save(&r, 8);
+    end(&r);
+    assert_non_null(strstr(rig_log_take(), "ckpt-7' was not saved: "));
+    sheaf_frame_clear();
+}
+
+/* The second snapshot is written into the memory of the first. */
+static void copies_into_the_same_memory(void **state)
+{
+    (void)state;
+    struct run r = start(&(sheaf_manager_options){0});
+    struct sheaf__snapshot snapshot = {0};
+    struct sheaf__ckpt_objects objects;
+    sheaf_error err;
+    const void *memory[2];
+    for (int i = 0; i < 2; i++) {
+        set(&r, (float)i);
+        rig_ok(sheaf__objects_walk(&objects, &r.checkpoint->trackable, &err), &err);
+        rig_ok(sheaf__snapshot_take(&snapshot, &objects, &err), &err);
+        set(&r, -1);
+        assert_int_equal(snapshot.count, 1);
+        memory[i] = sheaf_tensor_data(snapshot.copies[0]);
+        assert_true(sheaf_tensor_number(snapshot.copies[0], 1) == i);
+        sheaf__objects_free(&objects);
+    }
+    assert_ptr_equal(memory[0], memory[1]);
+    sheaf__snapshot_free(&snapshot);
+    end(&r);
+    sheaf_frame_clear();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -781,6 +867,8 @@ int main(void)
         rig_test(takes_over_what_is_whole),
         rig_test(loses_its_turn),
         rig_test(is_swept),
+        rig_test(in_the_background),
+        rig_test(copies_into_the_same_memory),
     };
     return rig_run(tests);
 }
