@@ -5,6 +5,8 @@ usage: check.py EXCHANGE SHEAF DIGITS DATA DIR PIPELINES
 
 Prints "ok - what" or "not ok - what" for every check and ends with "N passed, N failed"."""
 
+import glob
+import json
 import os
 import subprocess
 import sys
@@ -15,6 +17,7 @@ os.environ["CUDA_VISIBLE_DEVICES"] = ""
 
 import keras
 import numpy as np
+import safetensors.numpy
 import tensorflow as tf
 from tensorboard.backend.event_processing import event_accumulator
 
@@ -23,6 +26,8 @@ RULES = ["sgd", "momentum", "adam", "adagrad", "rmsprop", "ftrl", "adadelta", "a
          "lion"]
 RECORDS = ["plain", "gzip", "zlib", "snappy"]
 VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
+POLICIES = {"-task": tf.train.experimental.ShardByTaskPolicy(),
+            "-max": tf.train.experimental.MaxShardSizePolicy(8)}
 passed = failed = 0
 
 
@@ -135,29 +140,53 @@ def first_part():
     def _():
         assert tf.train.latest_checkpoint(DIR) == path(RULES[-1] + "-1")
 
-    @check("Checkpoint.restore of nested names consumes everything")
-    def _():
-        root = tf.Module()
-        for i, dtype in enumerate(["float32", "float64", "int32", "int64", "bfloat16", "bool"]):
-            layer = tf.Module()
-            setattr(layer, dtype, tf.Variable(tf.zeros([2, 3], dtype)))
-            setattr(root, "layer_%d" % i, layer)
-        tf.train.Checkpoint(model=root).restore(path("values-1")).assert_consumed()
-        equal(root.layer_3.int64.numpy(), np.arange(6).reshape(2, 3))
+    for name in ["values", "split", "robin"]:  # one shard; cut by a largest size; round robin
+        @check("Checkpoint.restore of nested names consumes everything, " + name)
+        def _():
+            dtypes = ["float32", "float64", "int32", "int64", "bfloat16", "bool"]
+            root = tf.Module()
+            for i, dtype in enumerate(dtypes):
+                layer = tf.Module()
+                setattr(layer, dtype, tf.Variable(tf.zeros([2, 3], dtype)))
+                setattr(root, "layer_%d" % i, layer)
+            tf.train.Checkpoint(model=root).restore(path(name + "-1")).assert_consumed()
+            for i, dtype in enumerate(dtypes):
+                found = getattr(getattr(root, "layer_%d" % i), dtype).numpy()
+                equal(found, tf.cast(np.arange(6).reshape(2, 3), dtype).numpy())
+            if name == "split":
+                cut_alike(path("split-1"), tf.train.Checkpoint(model=root))
 
     for rule in RULES:
-        @check("Keras goes on with our " + rule)
+        @check("Keras goes on with our %s, and the same in slices" % rule)
         def _():
-            variables, o = model(rule, zero=True)
-            checkpoint = tf.train.Checkpoint(w=variables[0], b=variables[1], optimizer=o)
-            checkpoint.restore(path(rule + "-1")).assert_consumed()
-            assert int(o.iterations) == 3
-            step(variables, o, 3)
-            # written twice: the second over the first
-            assert os.path.exists(path(rule + "-after.data-00000-of-00002"))
-            after = tf.train.load_checkpoint(path(rule + "-after"))
-            close(variables[0], after.get_tensor("w" + VALUE))
-            close(variables[1], after.get_tensor("b" + VALUE))
+            for name in ["-1", "-split"]:
+                variables, o = model(rule, zero=True)
+                checkpoint = tf.train.Checkpoint(w=variables[0], b=variables[1], optimizer=o)
+                checkpoint.restore(path(rule + name)).assert_consumed()
+                assert int(o.iterations) == 3
+                goes_on(rule, variables, o)
+
+
+def cut_alike(prefix, checkpoint):
+    """TensorFlow cuts the same into the same files; the last one has the save counter and the object graph."""
+    policy = tf.train.experimental.MaxShardSizePolicy(16)
+    options = tf.train.CheckpointOptions(experimental_sharding_callback=policy)
+    theirs = checkpoint.save(path("cut-alike"), options=options)
+    names = sorted(glob.glob(theirs + ".data-*"))
+    assert len(names) == len(glob.glob(prefix + ".data-*")) > 6
+    for name in names[:-1]:
+        with open(name, "rb") as a, open(name.replace(theirs, prefix), "rb") as b:
+            assert a.read() == b.read(), name
+
+
+def goes_on(rule, variables, o):
+    """One more step gives what ours gave."""
+    step(variables, o, 3)
+    # written twice: the second over the first
+    assert os.path.exists(path(rule + "-after.data-00000-of-00002"))
+    after = tf.train.load_checkpoint(path(rule + "-after"))
+    close(variables[0], after.get_tensor("w" + VALUE))
+    close(variables[1], after.get_tensor("b" + VALUE))
 
 
 def scalars(events, tag):
@@ -187,6 +216,10 @@ def second_part():
             step(variables, o, n)
         checkpoint = tf.train.Checkpoint(w=variables[0], b=variables[1], optimizer=o)
         checkpoint.save(path("tf-" + rule))
+        for policy, callback in POLICIES.items():
+            tf.train.Checkpoint(w=variables[0], b=variables[1], optimizer=o).save(
+                path("tf-" + rule + policy),
+                options=tf.train.CheckpointOptions(experimental_sharding_callback=callback))
         step(variables, o, 3)
         expected[rule] = [v.numpy() for v in variables]
     lines = dict(line.split(" ", 1) for line in call(EXCHANGE, "read", DIR).splitlines())
@@ -204,12 +237,14 @@ def second_part():
         assert lines["events"] == "11", lines["events"]
 
     for rule in RULES:
-        @check("we go on with Keras's " + rule)
+        @check("we go on with Keras's %s, by each of TensorFlow's policies" % rule)
         def _():
-            assert lines[rule] == "3", lines[rule]
-            reader = tf.train.load_checkpoint(path("back-" + rule))
-            close(reader.get_tensor("w" + VALUE), expected[rule][0])
-            close(reader.get_tensor("b" + VALUE), expected[rule][1])
+            assert len(glob.glob(path("tf-%s-max-1.data-*" % rule))) > 3
+            for name in [rule] + [rule + policy for policy in POLICIES]:
+                assert lines[name] == "3", lines[name]
+                reader = tf.train.load_checkpoint(path("back-" + name))
+                close(reader.get_tensor("w" + VALUE), expected[rule][0])
+                close(reader.get_tensor("b" + VALUE), expected[rule][1])
 
 
 def third_part():
@@ -267,9 +302,88 @@ def fourth_part():
             assert run.returncode == 0, run.stdout
 
 
+def fifth_part():
+    """Checkpoints, safetensors and .npz turned into each other, theirs and ours."""
+    reader = tf.train.load_checkpoint(path("tf-adam-1"))
+    graph = "_CHECKPOINTABLE_OBJECT_GRAPH"
+    ours = {key: reader.get_tensor(key) for key in reader.get_variable_to_shape_map() if key != graph}
+    bytes_of_graph = np.frombuffer(reader.get_tensor(graph), np.uint8)
+    theirs = {"half": np.array([1, .5, -2], np.float16), "n": np.array(7), "none": np.zeros((0, 3), np.float32),
+              "größe/x y": np.arange(24.).reshape(2, 3, 4), "bits": np.array([True, False]),
+              "small": np.arange(-2, 3, dtype=np.int8), "z": np.array([1 + 2j], np.complex64),
+              "large": np.array([2**64 - 1], np.uint64)}
+
+    def compare(found, expected):
+        assert sorted(found) == sorted(expected), sorted(found)
+        for key, value in expected.items():
+            equal(found[key], value)
+
+    def load(prefix):
+        reader = tf.train.load_checkpoint(prefix)
+        return {key: reader.get_tensor(key) for key in reader.get_variable_to_shape_map()}
+
+    def consumed(prefix):
+        variables, o = model("adam", zero=True)
+        tf.train.Checkpoint(w=variables[0], b=variables[1], optimizer=o).restore(prefix).assert_consumed()
+        goes_on("adam", variables, o)
+
+    @check("TensorFlow restores its checkpoint that we put into other shards")
+    def _():
+        call(SHEAF, "ckpt", "reshard", "--max-size", "9", path("tf-adam-1"), path("cut"))
+        consumed(path("cut"))
+        call(SHEAF, "ckpt", "reshard", "--shards", "3", path("tf-adam-max-1"), path("three"))
+        consumed(path("three"))
+        call(SHEAF, "ckpt", "diff", path("cut"), path("three"))
+
+    @check("safetensors loads a checkpoint that we converted, and TensorFlow restores what comes back")
+    def _():
+        call(SHEAF, "ckpt", "convert", path("tf-adam-1"), path("a.safetensors"))
+        compare(safetensors.numpy.load_file(path("a.safetensors")), {**ours, graph: bytes_of_graph})
+        call(SHEAF, "ckpt", "convert", path("a.safetensors"), path("back"))
+        consumed(path("back"))
+
+    @check("safetensors loads each of several files that we wrote")
+    def _():
+        call(SHEAF, "ckpt", "convert", "--max-size", "30", path("tf-adam-1"), path("b.safetensors"))
+        with open(path("b.safetensors.index.json"), encoding="utf-8") as file:
+            index = json.load(file)
+        found = {}
+        for name in sorted(set(index["weight_map"].values())):
+            part = safetensors.numpy.load_file(path(name))
+            assert all(index["weight_map"][key] == name for key in part)
+            found.update(part)
+        compare(found, {**ours, graph: bytes_of_graph})
+        assert index["metadata"]["total_size"] == sum(v.nbytes for v in found.values())
+
+    @check("NumPy loads archives that we wrote, stored and deflated")
+    def _():
+        for options in ([], ["--deflate"]):
+            call(SHEAF, "ckpt", "convert", *options, path("tf-adam-1"), path("c.npz"))
+            with np.load(path("c.npz"), allow_pickle=False) as archive:
+                compare(dict(archive), {**ours, graph: bytes_of_graph})
+
+    @check("we read what safetensors writes, and write it again byte for byte")
+    def _():
+        safetensors.numpy.save_file(theirs, path("d.safetensors"))
+        call(SHEAF, "ckpt", "convert", path("d.safetensors"), path("d"))
+        compare(load(path("d")), theirs)
+        call(SHEAF, "ckpt", "convert", path("d"), path("e.safetensors"))
+        with open(path("d.safetensors"), "rb") as a, open(path("e.safetensors"), "rb") as b:
+            assert a.read() == b.read()
+
+    @check("we read what NumPy writes, and what lies by columns or the other way round")
+    def _():
+        by_columns = {**theirs, "columns": np.asfortranarray(theirs["größe/x y"])}
+        for save in (np.savez, np.savez_compressed):
+            save(path("f.npz"), swapped=np.arange(3, dtype=">i4"), **by_columns)
+            call(SHEAF, "ckpt", "convert", path("f.npz"), path("f"))
+            compare(load(path("f")), {**by_columns, "swapped": np.arange(3, dtype=np.int32)})
+
+
 first_part()
 second_part()
 third_part()
 fourth_part()
+fifth_part()
 print("%d passed, %d failed" % (passed, failed))
 sys.exit(failed > 0)

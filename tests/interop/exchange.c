@@ -107,7 +107,8 @@ static void write_events(const char *directory)
 
 /* Checkpoints. */
 
-static void write_values(const char *prefix)
+/* Sharded by `policy`; NULL: one shard. */
+static void write_values(const char *prefix, const sheaf_sharding_callback *policy)
 {
     static const sheaf_dtype dtypes[] = {SHEAF_FLOAT32, SHEAF_FLOAT64,  SHEAF_INT32,
                                          SHEAF_INT64,   SHEAF_BFLOAT16, SHEAF_BOOL};
@@ -123,7 +124,8 @@ static void write_values(const char *prefix)
         snprintf(name, sizeof(name), "model/layer_%d/%s", i, sheaf_dtype_name(dtypes[i]));
         sheaf_checkpoint_add_variable(c, name, v[i]);
     }
-    must(sheaf_checkpoint_save(c, prefix, NULL, NULL, &err));
+    must(sheaf_checkpoint_save(c, prefix, &(sheaf_checkpoint_options){.sharding = policy}, NULL,
+                               &err));
     sheaf_checkpoint_free(c);
     for (int i = 0; i < COUNT; i++)
         sheaf_variable_free(v[i]);
@@ -185,6 +187,10 @@ static void write_trained(const char *directory, const char *rule)
     for (int n = 0; n < 3; n++)
         step(&t, n);
     must(sheaf_checkpoint_save(t.checkpoint, in(directory, rule), NULL, NULL, &err));
+    const sheaf_sharding_callback split = sheaf_shard_max_size(8);
+    snprintf(name, sizeof(name), "%s-split", rule);
+    must(sheaf_checkpoint_write(t.checkpoint, in(directory, name),
+                                &(sheaf_checkpoint_options){.sharding = &split}, &err));
     step(&t, 3);
     snprintf(name, sizeof(name), "%s-after", rule);
     must(sheaf_checkpoint_write(t.checkpoint, in(directory, name), NULL, &err));
@@ -193,16 +199,16 @@ static void write_trained(const char *directory, const char *rule)
     finish(&t);
 }
 
-/* What TensorFlow saved after three steps, and one more step of ours. */
-static void read_trained(const char *directory, const char *rule)
+/* What TensorFlow saved after three steps in shards of some policy, and one more step of ours. */
+static void read_trained(const char *directory, const char *rule, const char *policy)
 {
     struct trained t = make(rule);
     char name[64];
-    snprintf(name, sizeof(name), "tf-%s-1", rule);
+    snprintf(name, sizeof(name), "tf-%s%s-1", rule, policy);
     must(sheaf_checkpoint_restore(t.checkpoint, in(directory, name), &err));
-    printf("%s %lld\n", rule, (long long)sheaf_optimizer_iterations(t.optimizer));
+    printf("%s%s %lld\n", rule, policy, (long long)sheaf_optimizer_iterations(t.optimizer));
     step(&t, 3);
-    snprintf(name, sizeof(name), "back-%s", rule);
+    snprintf(name, sizeof(name), "back-%s%s", rule, policy);
     must(sheaf_checkpoint_write(t.checkpoint, in(directory, name), NULL, &err));
     finish(&t);
 }
@@ -220,7 +226,11 @@ int main(int argc, char **argv)
         write_records(in(directory, "zlib.tfrecord"), SHEAF_COMPRESSION_ZLIB);
         write_records(in(directory, "snappy.tfrecord"), SHEAF_COMPRESSION_SNAPPY);
         write_events(in(directory, "events"));
-        write_values(in(directory, "values"));
+        const sheaf_sharding_callback split = sheaf_shard_max_size(16),
+                                      robin = sheaf_shard_round_robin(3);
+        write_values(in(directory, "values"), NULL);
+        write_values(in(directory, "split"), &split);
+        write_values(in(directory, "robin"), &robin);
         for (int i = 0; i < RULES; i++)
             write_trained(directory, rules[i]);
     } else {
@@ -229,8 +239,11 @@ int main(int argc, char **argv)
         read_records("zlib", in(directory, "tf-zlib.tfrecord"));
         read_records("snappy", in(directory, "tf-snappy.tfrecord"));
         count_records("events", in(directory, "tf-events.tfrecord"));
-        for (int i = 0; i < RULES; i++)
-            read_trained(directory, rules[i]);
+        for (int i = 0; i < RULES; i++) {
+            read_trained(directory, rules[i], "");
+            read_trained(directory, rules[i], "-task");
+            read_trained(directory, rules[i], "-max");
+        }
     }
     return 0;
 }
