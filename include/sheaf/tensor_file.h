@@ -35,6 +35,9 @@ SHEAF_API sheaf_status sheaf_tensor_file_get(const sheaf_tensor_file *f, size_t 
 SHEAF_CHECKED sheaf_status sheaf_tensor_file_read(sheaf_tensor_file *f, const char *name,
                                                   sheaf_tensor **tensor, sheaf_error *err);
 
+/** Checks every byte that has a checksum, and sizes; a checkpoint as sheaf_bundle_verify() does. The first fault. */
+SHEAF_CHECKED sheaf_status sheaf_tensor_file_verify(sheaf_tensor_file *f, sheaf_error *err);
+
 /** How a tensor of one file differs from that of another. */
 typedef struct sheaf_tensor_difference {
     int64_t elements; /**< that are not the same bit for bit */

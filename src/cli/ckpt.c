@@ -27,7 +27,7 @@ static const struct sheaf__option OPTIONS[] = {
 enum { OPTION_COUNT = sizeof(OPTIONS) / sizeof(OPTIONS[0]) };
 #define NOTES                                                                                   \
     "CHECKPOINT is a prefix like run/ckpt-3 (or its index file), or a directory, whose newest " \
-    "checkpoint is meant\n"                                                                     \
+    "checkpoint is meant; or a file .safetensors (or .safetensors.index.json) or .npz\n"        \
     "exit codes: 0 all is well; 1 it cannot be read or is damaged; 2 wrong usage"
 
 int sheaf__ckpt_failed(const sheaf_error *err)
@@ -48,6 +48,22 @@ static bool is_missing(const char *prefix)
     return stat(index, &st) != 0 && errno == ENOENT && stat(prefix, &st) != 0 && errno == ENOENT;
 }
 
+static bool ends(const char *text, const char *tail)
+{
+    const size_t size = strlen(text), part = strlen(tail);
+    return size >= part && strcmp(text + size - part, tail) == 0;
+}
+
+bool sheaf__ckpt_is_safetensors(const char *path)
+{
+    return ends(path, ".safetensors") || ends(path, ".safetensors.index.json");
+}
+
+bool sheaf__ckpt_is_npz(const char *path)
+{
+    return ends(path, ".npz");
+}
+
 sheaf_status sheaf__ckpt_resolve(const char *name, char path[SHEAF__CKPT_PATH], sheaf_error *err)
 {
     struct stat st;
@@ -62,7 +78,7 @@ sheaf_status sheaf__ckpt_resolve(const char *name, char path[SHEAF__CKPT_PATH], 
         return sheaf_error_set(err, SHEAF_ERR_INVALID_ARGUMENT, "a path of %d bytes is too long",
                                size);
     /* The name of the index file is what a shell completes to. */
-    const bool index = size > 6 && strcmp(path + size - 6, ".index") == 0;
+    const bool index = ends(path, ".index");
     if (index)
         path[size - 6] = '\0';
     if (!index && is_missing(path))
@@ -71,16 +87,14 @@ sheaf_status sheaf__ckpt_resolve(const char *name, char path[SHEAF__CKPT_PATH], 
     return SHEAF_OK;
 }
 
-/* Opens what `name` means and writes its prefix to `path`. */
-static sheaf_status open_checkpoint(const char *name, char path[SHEAF__CKPT_PATH],
-                                    sheaf_bundle **bundle, sheaf_error *err)
+static bool is_checkpoint(const char *path)
 {
-    const sheaf_status status = sheaf__ckpt_resolve(name, path, err);
-    return status < 0 ? status : sheaf_bundle_open(path, bundle, err);
+    return !sheaf__ckpt_is_safetensors(path) && !sheaf__ckpt_is_npz(path);
 }
 
 /* ---- list ---- */
 
+/* A shard below 0: it is no checkpoint's, and has none. */
 static void print_entry(const sheaf_bundle_entry *e, int width)
 {
     char shape[200];
@@ -91,26 +105,35 @@ static void print_entry(const sheaf_bundle_entry *e, int width)
         printf(",\"dtype\":\"%s\",\"shape\":[", sheaf_dtype_name(e->dtype));
         for (int i = 0; i < e->shape.rank; i++)
             printf("%s%lld", i ? "," : "", (long long)e->shape.dims[i]);
-        printf("],\"bytes\":%lld,\"shard\":%d,\"slices\":%d}\n", (long long)e->bytes, e->shard,
-               e->slices);
-    } else if (e->slices) {
-        printf("%-*s  %-8s %-12s %d slices\n", width, e->key, sheaf_dtype_name(e->dtype), shape,
-               e->slices);
-    } else {
-        printf("%-*s  %-8s %-12s %lld bytes, shard %d\n", width, e->key, sheaf_dtype_name(e->dtype),
-               shape, (long long)e->bytes, e->shard);
+        printf("],\"bytes\":%lld", (long long)e->bytes);
+        if (e->shard >= 0)
+            printf(",\"shard\":%d,\"slices\":%d", e->shard, e->slices);
+        puts("}");
+        return;
     }
+    printf("%-*s  %-8s %-12s ", width, e->key, sheaf_dtype_name(e->dtype), shape);
+    if (e->slices)
+        printf("%d slices\n", e->slices);
+    else if (e->shard >= 0)
+        printf("%lld bytes, shard %d\n", (long long)e->bytes, e->shard);
+    else
+        printf("%lld bytes\n", (long long)e->bytes);
 }
 
 /* Length of the longest key, so that the columns stand below each other. */
+static int widest(int width, const char *key)
+{
+    const size_t size = strlen(key);
+    return size < 100 ? (int)size > width ? (int)size : width : 100;
+}
+
 static int key_width(const sheaf_bundle *bundle)
 {
     sheaf_bundle_entry e;
-    size_t width = 0;
+    int width = 0;
     for (size_t i = 0; sheaf_bundle_get(bundle, i, &e) == SHEAF_OK; i++)
-        if (strlen(e.key) > width)
-            width = strlen(e.key);
-    return width < 100 ? (int)width : 100;
+        width = widest(width, e.key);
+    return width;
 }
 
 /* What the tensors come to. */
@@ -128,20 +151,15 @@ static void add_entry(struct sum *sum, const sheaf_bundle_entry *e)
                       : sheaf_shape_elements(e->shape) * (int64_t)sheaf_dtype_size(e->dtype);
 }
 
-static void print_sum(const char *path, const sheaf_bundle *bundle, const struct sum *sum)
+/* `bundle` NULL: another format, which has no shards. */
+static void print_json_sum(const char *path, const struct sum *sum, const sheaf_bundle *bundle)
 {
     const char *policy = sheaf_bundle_description(bundle);
-    const int shards = sheaf_bundle_shards(bundle);
-    if (!o.json) {
-        printf("%s: %zu tensors, %lld bytes, %d shard%s%s%s\n", path, sum->count,
-               (long long)sum->bytes, shards, shards == 1 ? "" : "s", policy ? ", saved by: " : "",
-               policy ? policy : "");
-        return;
-    }
     fputs("{\"checkpoint\":", stdout);
     sheaf__json_text(path);
-    printf(",\"tensors\":%zu,\"bytes\":%lld,\"shards\":%d", sum->count, (long long)sum->bytes,
-           shards);
+    printf(",\"tensors\":%zu,\"bytes\":%lld", sum->count, (long long)sum->bytes);
+    if (bundle)
+        printf(",\"shards\":%d", sheaf_bundle_shards(bundle));
     if (policy) {
         fputs(",\"policy\":", stdout);
         sheaf__json_text(policy);
@@ -149,13 +167,23 @@ static void print_sum(const char *path, const sheaf_bundle *bundle, const struct
     puts("}");
 }
 
-/* Prints the entries, or only what they come to. */
-static int print_index(const char *name, bool entries)
+static void print_sum(const char *path, const sheaf_bundle *bundle, const struct sum *sum)
+{
+    const char *policy = sheaf_bundle_description(bundle);
+    const int shards = sheaf_bundle_shards(bundle);
+    if (o.json)
+        print_json_sum(path, sum, bundle);
+    else
+        printf("%s: %zu tensors, %lld bytes, %d shard%s%s%s\n", path, sum->count,
+               (long long)sum->bytes, shards, shards == 1 ? "" : "s", policy ? ", saved by: " : "",
+               policy ? policy : "");
+}
+
+static int print_checkpoint(const char *path, bool entries)
 {
     sheaf_error err = {0};
     sheaf_bundle *bundle = NULL;
-    char path[SHEAF__CKPT_PATH];
-    if (open_checkpoint(name, path, &bundle, &err) < 0)
+    if (sheaf_bundle_open(path, &bundle, &err) < 0)
         return sheaf__ckpt_failed(&err);
     sheaf_bundle_entry e;
     struct sum sum = {0};
@@ -171,6 +199,53 @@ static int print_index(const char *name, bool entries)
     return SHEAF__EXIT_OK;
 }
 
+/* A tensor of another format, told of as one that is stored whole. */
+static sheaf_bundle_entry entry_of(const sheaf_tensor_file_entry *e)
+{
+    return (sheaf_bundle_entry){
+        .key = e->name,
+        .dtype = e->dtype,
+        .shape = e->shape,
+        .bytes = sheaf_shape_elements(e->shape) * (int64_t)sheaf_dtype_size(e->dtype),
+        .shard = -1,
+    };
+}
+
+static int print_file(const char *path, bool entries)
+{
+    sheaf_error err = {0};
+    sheaf_tensor_file *file = NULL;
+    if (sheaf_tensor_file_open(path, &file, &err) < 0)
+        return sheaf__ckpt_failed(&err);
+    sheaf_tensor_file_entry tensor;
+    struct sum sum = {0};
+    int width = 0;
+    for (size_t i = 0; entries && sheaf_tensor_file_get(file, i, &tensor) == SHEAF_OK; i++)
+        width = widest(width, tensor.name);
+    while (sheaf_tensor_file_get(file, sum.count, &tensor) == SHEAF_OK) {
+        const sheaf_bundle_entry e = entry_of(&tensor);
+        if (entries)
+            print_entry(&e, width);
+        add_entry(&sum, &e);
+    }
+    if (!o.json)
+        printf("%s: %zu tensors, %lld bytes\n", path, sum.count, (long long)sum.bytes);
+    else if (!entries)
+        print_json_sum(path, &sum, NULL);
+    sheaf_tensor_file_free(file);
+    return SHEAF__EXIT_OK;
+}
+
+/* Prints the entries, or only what they come to. */
+static int print_index(const char *name, bool entries)
+{
+    sheaf_error err = {0};
+    char path[SHEAF__CKPT_PATH];
+    if (sheaf__ckpt_resolve(name, path, &err) < 0)
+        return sheaf__ckpt_failed(&err);
+    return is_checkpoint(path) ? print_checkpoint(path, entries) : print_file(path, entries);
+}
+
 static int list(const char *name)
 {
     return print_index(name, true);
@@ -183,16 +258,16 @@ static int show(const char *name, const char *const *keys)
     if (!*keys)
         return print_index(name, false);
     sheaf_error err = {0};
-    sheaf_bundle *bundle = NULL;
+    sheaf_tensor_file *file = NULL;
     char path[SHEAF__CKPT_PATH];
     int code = SHEAF__EXIT_OK;
-    if (open_checkpoint(name, path, &bundle, &err) < 0)
+    if (sheaf__ckpt_resolve(name, path, &err) < 0 || sheaf_tensor_file_open(path, &file, &err) < 0)
         return sheaf__ckpt_failed(&err);
     for (; *keys && code == SHEAF__EXIT_OK; keys++) {
         sheaf_tensor *t;
         SHEAF_FRAME
         {
-            if (sheaf_bundle_read(bundle, *keys, &t, &err) < 0) {
+            if (sheaf_tensor_file_read(file, *keys, &t, &err) < 0) {
                 code = sheaf__ckpt_failed(&err);
             } else if (o.json) {
                 fputs("{\"key\":", stdout);
@@ -205,18 +280,17 @@ static int show(const char *name, const char *const *keys)
             }
         }
     }
-    sheaf_bundle_free(bundle);
+    sheaf_tensor_file_free(file);
     return code;
 }
 
 /* ---- verify ---- */
 
-static int verify(const char *name)
+static int verify_checkpoint(const char *path)
 {
     sheaf_error err = {0};
     sheaf_bundle *bundle = NULL;
-    char path[SHEAF__CKPT_PATH];
-    if (open_checkpoint(name, path, &bundle, &err) < 0)
+    if (sheaf_bundle_open(path, &bundle, &err) < 0)
         return sheaf__ckpt_failed(&err);
     sheaf_bundle_entry e;
     size_t count = 0;
@@ -235,6 +309,40 @@ static int verify(const char *name)
     }
     sheaf_bundle_free(bundle);
     return code;
+}
+
+static int verify_file(const char *path)
+{
+    sheaf_error err = {0};
+    sheaf_tensor_file *file = NULL;
+    if (sheaf_tensor_file_open(path, &file, &err) < 0)
+        return sheaf__ckpt_failed(&err);
+    sheaf_tensor_file_entry e;
+    size_t count = 0;
+    while (sheaf_tensor_file_get(file, count, &e) == SHEAF_OK)
+        count++;
+    const int code =
+        sheaf_tensor_file_verify(file, &err) < 0 ? sheaf__ckpt_failed(&err) : SHEAF__EXIT_OK;
+    if (o.json) {
+        fputs("{\"checkpoint\":", stdout);
+        sheaf__json_text(path);
+        printf(",\"tensors\":%zu,\"intact\":%s}\n", count, code ? "false" : "true");
+    } else if (code == SHEAF__EXIT_OK) {
+        printf("%s: %zu tensors, %s\n", path, count,
+               sheaf__ckpt_is_npz(path) ? "every checksum is right"
+                                        : "every size is right; the format has no checksums");
+    }
+    sheaf_tensor_file_free(file);
+    return code;
+}
+
+static int verify(const char *name)
+{
+    sheaf_error err = {0};
+    char path[SHEAF__CKPT_PATH];
+    if (sheaf__ckpt_resolve(name, path, &err) < 0)
+        return sheaf__ckpt_failed(&err);
+    return is_checkpoint(path) ? verify_checkpoint(path) : verify_file(path);
 }
 
 /* ---- the commands ---- */

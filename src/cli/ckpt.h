@@ -11,6 +11,9 @@ enum { SHEAF__CKPT_PATH = 4096 };
 /* The path that an argument means: of a directory its newest checkpoint, of an index its prefix. SHEAF_ERR_NOT_FOUND: there is
  * nothing of this name. */
 sheaf_status sheaf__ckpt_resolve(const char *name, char path[SHEAF__CKPT_PATH], sheaf_error *err);
+/* What the name of a file says of its format; neither: a checkpoint. */
+bool sheaf__ckpt_is_safetensors(const char *path);
+bool sheaf__ckpt_is_npz(const char *path);
 /* Prints the error; the exit code. */
 int sheaf__ckpt_failed(const sheaf_error *err);
 

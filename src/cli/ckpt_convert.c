@@ -7,7 +7,6 @@
 
 #include <limits.h>
 #include <stdio.h>
-#include <string.h>
 
 /* sheaf ckpt convert, sheaf ckpt reshard: one file of tensors is read, another is written. */
 
@@ -23,17 +22,6 @@ static struct {
 #define EXIT_NOTES                                                                                \
     "exit codes: 0 it is written; 1 it cannot be read or written, and nothing is there; 2 wrong " \
     "usage"
-
-static bool ends(const char *text, const char *tail)
-{
-    const size_t size = strlen(text), part = strlen(tail);
-    return size >= part && strcmp(text + size - part, tail) == 0;
-}
-
-static bool is_safetensors(const char *path)
-{
-    return ends(path, ".safetensors") || ends(path, ".safetensors.index.json");
-}
 
 /* Says what was written. */
 static void report(const sheaf_tensor_file *from, const char *to)
@@ -116,7 +104,7 @@ int sheaf__ckpt_convert_main(int argc, char **argv)
     if (!parse(&LINE, argc, argv, &rest, &code))
         return code;
     const char *to = argv[rest + 1];
-    const bool safetensors = is_safetensors(to), npz = ends(to, ".npz");
+    const bool safetensors = sheaf__ckpt_is_safetensors(to), npz = sheaf__ckpt_is_npz(to);
     if (o.max_size > 0 && !safetensors)
         return sheaf__options_misused(&LINE,
                                       "--max-size is for safetensors; see sheaf ckpt reshard");
@@ -149,7 +137,7 @@ int sheaf__ckpt_reshard_main(int argc, char **argv)
     if (!parse(&LINE, argc, argv, &rest, &code))
         return code;
     const char *to = argv[rest + 1];
-    if (is_safetensors(to) || ends(to, ".npz"))
+    if (sheaf__ckpt_is_safetensors(to) || sheaf__ckpt_is_npz(to))
         return sheaf__options_misused(
             &LINE, "%s is no prefix of a checkpoint; see sheaf ckpt convert", to);
     const sheaf_sharding_callback sharding = policy();

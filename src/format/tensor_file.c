@@ -162,6 +162,18 @@ sheaf_status sheaf_tensor_file_read(sheaf_tensor_file *f, const char *name, shea
     return sheaf_tensor_status(*tensor, err);
 }
 
+sheaf_status sheaf_tensor_file_verify(sheaf_tensor_file *f, sheaf_error *err)
+{
+    if (!f)
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "the file of tensors is NULL");
+    if (sheaf__tensor_bundle(f))
+        return sheaf_bundle_verify(sheaf__tensor_bundle(f), err);
+    for (size_t i = 0; f->format->check && i < f->count; i++)
+        if (f->entries[i].fault >= 0)
+            SHEAF__TRY(f->format->check(f, &f->entries[i], err));
+    return SHEAF_OK;
+}
+
 sheaf_status sheaf__tensor_stream_begin(struct sheaf__tensor_stream *s, sheaf_tensor_file *f,
                                         const struct sheaf__tensor_entry *e,
                                         const struct sheaf__slice *slice, sheaf_error *err)

@@ -12,6 +12,7 @@
 #include <sheaf/frame.h>
 #include <sheaf/tensor_file.h>
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -442,6 +443,82 @@ static void differences(void **state)
     sheaf_frame_clear();
 }
 
+static void write_value(const char *path, float value)
+{
+    const float data[] = {value, value, value, value};
+    SHEAF_FRAME
+    {
+        write_one(path, sheaf_tensor_new(SHEAF_FLOAT32, SHEAF_SHAPE(2, 2), data));
+    }
+}
+
+/* The value of all elements, -1 if they are not one. */
+static float value_in(const char *path)
+{
+    sheaf_tensor_file *f = open_file(path);
+    sheaf_error err;
+    float value = 0;
+    SHEAF_FRAME
+    {
+        sheaf_tensor *t;
+        rig_ok(sheaf_tensor_file_read(f, "t", &t, &err), &err);
+        value = (float)sheaf_tensor_number(t, 0);
+        for (int i = 1; i < 4; i++)
+            value = (float)sheaf_tensor_number(t, i) == value ? value : -1;
+    }
+    sheaf_tensor_file_free(f);
+    return value;
+}
+
+/* Converts "/new" to `to`, which is there already; the k-th operation on files fails. False when there is none. */
+static bool fail_once(const char *to, uint64_t k, int mode)
+{
+    const bool crash = mode & 2;
+    struct sheaf__fs *memory = sheaf__fs_memory_new(), *faulty = sheaf__fs_faulty_new(memory);
+    const sheaf_sharding_callback policy = sheaf_shard_max_size(8);
+    const sheaf_convert_options options = {.sharding = strchr(to, '.') ? NULL : &policy};
+    sheaf_tensor_file *f = NULL;
+    sheaf_error err = {0};
+    sheaf__context_set_fs(sheaf__context(), faulty);
+    write_value("/old", 2);
+    write_value("/new", 3);
+    convert("/old", to, &options);
+    rig_ok(sheaf__file_sync_dir("/", &err), &err);
+    sheaf__fs_faulty_set(faulty, &(struct sheaf__fs_fault){k, SHEAF__FS_ANY, ENOSPC, mode & 1});
+    sheaf_status status = sheaf_tensor_file_open("/new", &f, &err);
+    if (status >= 0)
+        status = sheaf_tensor_file_convert(f, to, &options, &err);
+    sheaf_tensor_file_free(f);
+    const bool hit = sheaf__fs_faulty_hit(faulty);
+    sheaf__fs_faulty_set(faulty, &(struct sheaf__fs_fault){0});
+    if (crash)
+        sheaf__fs_memory_crash(memory);
+    const float value = value_in(to);
+    if (value != 3 && (value != 2 || status >= 0))
+        fail_msg("%s, k %d, mode %d: %g after %s", to, (int)k, mode, (double)value,
+                 status < 0 ? err.message : "success");
+    sheaf__context_set_fs(sheaf__context(), NULL);
+    sheaf__fs_faulty_free(faulty);
+    sheaf__fs_memory_free(memory);
+    return hit;
+}
+
+/* A fault at every single operation, alone or for good, with and without a crash of the machine after it: what was there
+ * before stands, or the new one does. */
+static void faults_leave_the_old_or_the_new(void **state)
+{
+    (void)state;
+    static const char *const targets[] = {"/x", "/x.safetensors", "/x.npz"};
+    for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); i++) {
+        for (int mode = 0; mode < 4; mode++) {
+            uint64_t k = 1;
+            while (fail_once(targets[i], k, mode))
+                k++;
+            assert_true(k > 10);
+        }
+    }
+}
+
 static sheaf_status convert_some(void *user, sheaf_error *err)
 {
     const char *const *way = user;
@@ -501,6 +578,7 @@ int main(void)
         rig_test(larger_than_the_buffer),
         rig_test(in_bounded_memory),
         rig_test(differences),
+        rig_test(faults_leave_the_old_or_the_new),
         rig_test(without_memory),
     };
     return rig_run(tests);
