@@ -82,13 +82,20 @@ static struct outcome *outcome_new(size_t rows)
     return o;
 }
 
+/* So many tickets may be open for each thread; of quick calls more, so that the threads have something
+ * to do while a consumer that slept wakes up. */
+static int tickets_each(const struct sheaf__map_crew *crew)
+{
+    return crew->ticket_rows > 1 ? 8 : 2;
+}
+
 /* Under the lock: so many tickets are open that the threads have something to do next, or what they
  * hold is their part of the memory. */
 static bool is_full(const struct sheaf__map_crew *crew)
 {
     const uint64_t open = (uint64_t)crew->ticket_count;
     const uint64_t each = crew->done > 0 ? crew->done_bytes / crew->done : 0;
-    return crew->ticket_count >= 2 * sheaf__crew_size_now(&crew->size) ||
+    return crew->ticket_count >= tickets_each(crew) * sheaf__crew_size_now(&crew->size) ||
            (open > 0 && open * each >= sheaf__tuner_share(crew->flow.tuner));
 }
 
@@ -281,7 +288,7 @@ static void look(const struct sheaf__map_crew *crew)
     for (; crew->it->note && node; node = sheaf__list_next(&crew->tickets, node))
         done += SHEAF__CONTAINER(node, struct ticket, node)->done;
     const int working = sheaf__crew_size_now(&crew->size);
-    sheaf__note_fill(crew->it->note, done, 2 * (uint64_t)working, working);
+    sheaf__note_fill(crew->it->note, done, (uint64_t)(tickets_each(crew) * working), working);
 }
 
 /* The consumer comes: perhaps the number of threads changes. */

@@ -122,6 +122,26 @@ static void test_map_keeps_up_with_the_consumer(void **state)
         }
 }
 
+static sheaf_dataset *mapped_by_two(struct job *job)
+{
+    const sheaf_map_options two = {.parallel = 2};
+    return sheaf_dataset_map(sheaf_dataset_range(0, 200, 1), work, job, &two);
+}
+
+/* Of slow calls a thread makes one while another waits to be taken; pieces of quick ones are short, and
+ * more of them may wait. */
+static void test_map_runs_ahead_by_time(void **state)
+{
+    (void)state;
+    struct job slow = {.make = mapped_by_two, .call_ms = 10, .consumer_ms = 50};
+    struct job quick = {.make = mapped_by_two, .call_ms = 0, .consumer_ms = 50};
+    simulate(1, EIGHT, consume, &slow);
+    simulate(1, EIGHT, consume, &quick);
+    assert_true(slow.in_order && quick.in_order);
+    assert_int_equal(column_of(&slow, 3, "map"), 2 * 2);
+    assert_int_equal(column_of(&quick, 3, "map"), 2 * 8);
+}
+
 static sheaf_status draw_slowly(void *state, sheaf_element *out, sheaf_error *err)
 {
     struct job *job = state;
@@ -597,6 +617,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         rig_test(test_map_keeps_up_with_the_consumer),
+        rig_test(test_map_runs_ahead_by_time),
         rig_test(test_interleave_keeps_up_with_the_consumer),
         rig_test(test_prefetch_grows_where_it_helps),
         rig_test(test_prefetch_of_much_stays_short),
