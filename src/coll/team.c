@@ -270,13 +270,31 @@ sheaf_status sheaf__team_new(const struct sheaf__team_options *options,
     return SHEAF_OK;
 }
 
+/* Why this member ends: the loss of another, else what a call of its failed with that was not begun anew. Others whom that
+ * has not reached yet find it in its goodbye, in place of its leaving. */
+static sheaf_error reason_to_end(struct sheaf__team *team)
+{
+    sheaf_error reason = {0};
+    const sheaf_task *own = &team->members[team->rank].task;
+    sheaf__mutex_lock(&team->lock);
+    sheaf__error_keep_first(&reason, &team->blame);
+    for (int i = 0; i < SHEAF__CHANNELS && reason.status >= 0; i++)
+        if (team->cores[i])
+            sheaf__core_check_failure(team->cores[i], team->cores[i]->seq, &reason);
+    sheaf__mutex_unlock(&team->lock);
+    if (reason.status < 0 && !reason.peer.job[0])
+        sheaf__error_set_peer(&reason, own->job, own->index);
+    return reason;
+}
+
 void sheaf__team_free(struct sheaf__team *team)
 {
     if (!team)
         return;
     sheaf__registry_leave(team);
-    if (team->blame.status < 0)
-        sheaf__net_give_up(team->net, &team->blame);
+    const sheaf_error reason = team->net ? reason_to_end(team) : (sheaf_error){0};
+    if (reason.status < 0)
+        sheaf__net_give_up(team->net, &reason);
     sheaf__shm_close(team);
     for (int i = 0; i < SHEAF__CHANNELS; i++)
         sheaf__core_free(team->cores[i]);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "world.h"
 
+#include "coll/core.h"
 #include "tensor/half.h"
 
 #include <stdlib.h>
@@ -475,6 +476,38 @@ static void test_lost_member(void **state)
     world_run(&shm);
 }
 
+static bool is_told(void *user)
+{
+    return sheaf__team_status(user, NULL) < 0;
+}
+
+/* A member that ends because of a failure of its own says so to those whom the failure has not reached. */
+static sheaf_status play_reason(struct player *p)
+{
+    struct sheaf__wait wait = world_wait(20);
+    sheaf_error cause;
+    SHEAF__TRY(sheaf__channel_barrier(p->channel, p->local, &wait, &p->err));
+    if (p->member == 1) {
+        sheaf__error(&cause, SHEAF_ERR_DATA_LOSS, "record 7 is damaged");
+        sheaf__channel_abort(p->channel, &cause);
+        return SHEAF_OK; /* leaves */
+    }
+    SHEAF__TRY(sheaf__net_wait(p->team->net, is_told, p->team, &wait, &p->err));
+    CHECK_FAILS(p, sheaf__team_status(p->team, &p->err), SHEAF_ERR_TEAM_LOST,
+                "record 7 is damaged");
+    CHECK(p, p->err.peer.index == 1);
+    return SHEAF_OK;
+}
+
+static void test_reason_to_end(void **state)
+{
+    (void)state;
+    struct world w = {.size = 2, .play = play_reason};
+    world_run(&w);
+    struct world tcp = {.size = 3, .environment = {"SHEAF_TRANSPORT=tcp"}, .play = play_reason};
+    world_run(&tcp);
+}
+
 /* ---- a replica fails its step ---- */
 
 static sheaf_status play_abort(struct player *p)
@@ -610,6 +643,7 @@ int main(void)
         rig_test(test_deadline_names_who_is_missing),
         rig_test(test_join_names_who_is_missing),
         rig_test(test_lost_member),
+        rig_test(test_reason_to_end),
         rig_test(test_abort_and_reset),
         rig_test(test_background),
         rig_test(test_background_given_up),
