@@ -95,7 +95,7 @@ def value_of(t, name, out=None):
     show = t.start(f"show-{len(t.tasks)}", SHEAF, "ckpt", "show", "--json", out or t.out,
                    name + "/.ATTRIBUTES/VARIABLE_VALUE")
     check(show.ends(10) == 0, "failed", show.show())
-    return json.loads(json.loads(show.out)["value"])
+    return json.loads(show.out)["value"]
 
 
 def exactly_once(t, shapes, rows=1):
