@@ -43,7 +43,7 @@ struct sheaf__launch {
 /* Starts all tasks, watches them to their end and returns the exit code. */
 int sheaf__launch_run(const struct sheaf__launch_plan *plan);
 
-/* "sheaf run: …" on standard error. */
+/* "sheaf run: …" on standard error (launch_say.c). */
 void sheaf__launch_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Watches the started tasks until all have ended (supervise.c). */
