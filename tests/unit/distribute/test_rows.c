@@ -407,14 +407,70 @@ static void test_S102_input_made_anywhere(void **state)
     sheaf_strategy_free(s);
 }
 
+/* S105: a checkpoint may be saved, and restored, in the scope or out of it. */
+
+static sheaf_status save_or_restore(sheaf_checkpoint *c, bool saves, const char *path,
+                                    sheaf_error *err)
+{
+    return saves ? sheaf_checkpoint_write(c, path, NULL, err)
+                 : sheaf_checkpoint_restore(c, path, err);
+}
+
+static void in_or_out(sheaf_strategy *s, bool in, sheaf_checkpoint *c, bool saves, const char *path)
+{
+    sheaf_error err;
+    sheaf_status status = SHEAF_OK;
+    if (in)
+        SHEAF_SCOPE(s)
+        {
+            status = save_or_restore(c, saves, path, &err);
+        }
+    else
+        status = save_or_restore(c, saves, path, &err);
+    rig_ok(status, &err);
+}
+
+static void test_S105_checkpoints_anywhere(void **state)
+{
+    (void)state;
+    sheaf_error err;
+    rig_ok(sheaf_devices_configure(2, &err), &err);
+    sheaf_strategy *s = strategy("mirrored");
+    sheaf_variable *v = NULL;
+    SHEAF_SCOPE(s)
+    {
+        v = sheaf_variable_new("v", sheaf_float(0), NULL);
+    }
+    sheaf_checkpoint *c = sheaf_checkpoint_new();
+    sheaf_checkpoint_add_variable(c, "v", v);
+    for (int way = 0; way < 4; way++) {
+        const char *path = rig_path("saved");
+        rig_ok(sheaf_assign(v, sheaf_float((float)way + 1), &err), &err);
+        in_or_out(s, way & 1, c, true, path);
+        rig_ok(sheaf_assign(v, sheaf_float(-1), &err), &err);
+        in_or_out(s, way & 2, c, false, path);
+        for (int i = 0; i < 2; i++)
+            assert_true(sheaf_tensor_number(sheaf_value(sheaf_variable_copy(v, i)), 0) == way + 1);
+    }
+    sheaf_checkpoint_free(c);
+    sheaf_variable_free(v);
+    sheaf_strategy_free(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        rig_test(test_S1_S16_generic_calls),    rig_test(test_S2_clusters),
-        rig_test(test_S103_step_made_anywhere), rig_test(test_S218_operations),
-        rig_test(test_S219_strategies_by_name), rig_test(test_S42_no_stages),
-        rig_test(test_S84_arguments),           rig_test(test_S93_devices_of_workers),
-        rig_test(test_S94_scope_runs_once),     rig_test(test_S102_input_made_anywhere),
+        rig_test(test_S1_S16_generic_calls),
+        rig_test(test_S2_clusters),
+        rig_test(test_S103_step_made_anywhere),
+        rig_test(test_S218_operations),
+        rig_test(test_S219_strategies_by_name),
+        rig_test(test_S42_no_stages),
+        rig_test(test_S84_arguments),
+        rig_test(test_S93_devices_of_workers),
+        rig_test(test_S105_checkpoints_anywhere),
+        rig_test(test_S94_scope_runs_once),
+        rig_test(test_S102_input_made_anywhere),
     };
     return rig_run(tests);
 }
