@@ -3,6 +3,7 @@
 
 #include "base/array.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
@@ -330,6 +331,15 @@ static sheaf_status read_remote(struct restoring *r, sheaf_error *err)
     return SHEAF_OK;
 }
 
+static void warn_of_missing(const struct restoring *r, const struct sheaf__ckpt_blob *b)
+{
+    const bool has_file = r->bundle->sidecar.description != NULL;
+    sheaf__log(SHEAF_LOG_WARN, "checkpoint %s has nothing for object '%s', which begins anew%s%s%s",
+               r->path, b->path, has_file ? "" : ": its file '.",
+               has_file ? "" : sheaf__path_name(r->path),
+               has_file ? "" : ".sheaf' is not beside it");
+}
+
 /* The objects beside TensorFlow's. */
 static sheaf_status accept_blobs(const struct restoring *r, sheaf_error *err)
 {
@@ -339,8 +349,7 @@ static sheaf_status accept_blobs(const struct restoring *r, sheaf_error *err)
         const sheaf_bytes bytes = {found ? (const char *)found->data : NULL,
                                    found ? found->size : 0};
         if (!found)
-            sheaf__log(SHEAF_LOG_WARN, "checkpoint %s has nothing for object '%s'", r->path,
-                       b->path);
+            warn_of_missing(r, b);
         sheaf_status status = b->trackable->cls->accept(b->trackable, found ? &bytes : NULL, err);
         if (status >= 0)
             continue;
@@ -383,6 +392,8 @@ static void end_restore(struct restoring *r)
 static sheaf_status restore_all(struct restoring *r, sheaf_error *err)
 {
     SHEAF__TRY(sheaf_bundle_open(r->path, &r->bundle, err));
+    if (r->bundle->sidecar_fault.status < 0)
+        return sheaf__error_copy(err, &r->bundle->sidecar_fault);
     SHEAF__TRY(read_graph(r, err));
     SHEAF__TRY(bind_all(r, err));
     SHEAF__TRY(deal(r, err));

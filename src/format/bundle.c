@@ -36,9 +36,10 @@ static sheaf_status read_index(sheaf_bundle *b, sheaf_error *err)
         status = sheaf__table_open(&table, map->data, map->size, path, err);
     if (status >= 0)
         status = sheaf__bundle_index_read(&b->index, &table, err);
+    /* Without what stands beside it, TensorFlow's part can still be looked at. */
     if (status >= 0)
-        status =
-            sheaf__sidecar_read(b->prefix, sheaf__crc32c(map->data, map->size), &b->sidecar, err);
+        (void)sheaf__sidecar_read(b->prefix, sheaf__crc32c(map->data, map->size), &b->sidecar,
+                                  &b->sidecar_fault);
     sheaf__unref(map);
     sheaf__free(path);
     return status;

@@ -26,6 +26,7 @@ struct sheaf_bundle {
     unsigned next_file;            /* the one to be closed when another is needed */
     uint8_t *scratch;              /* SHEAF__BUNDLE_SCRATCH bytes, made when needed */
     struct sheaf__sidecar sidecar; /* zeroed if there is none that belongs to the index */
+    sheaf_error sidecar_fault;     /* status < 0: there is one that cannot be read */
 };
 
 /* The item stored under `key`; NULL if there is none. */

@@ -100,6 +100,8 @@ sheaf_status sheaf_bundle_verify(sheaf_bundle *b, sheaf_error *err)
     if (!b)
         return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "the checkpoint is NULL");
     SHEAF__TRY(verify_meta(b, err));
+    if (b->sidecar_fault.status < 0)
+        return sheaf__error_copy(err, &b->sidecar_fault);
     SHEAF__TRY(verify_places(b, err));
     for (size_t i = 0; i < b->index.count; i++)
         SHEAF__TRY(verify_item(b, &b->index.items[i], err));

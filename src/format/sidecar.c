@@ -3,6 +3,7 @@
 
 #include "base/array.h"
 #include "base/base64.h"
+#include "base/crc32c.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/mem.h"
@@ -12,7 +13,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SIZE_LIMIT (16 << 20)
+#define SIZE_LIMIT   (16 << 20)
+#define CHECK_FORMAT ",\n  \"crc32c\": \"%08x\"\n}\n" /* the end of the file */
+enum { CHECK_SIZE = sizeof(CHECK_FORMAT) - 1 + 8 - 4 };
 
 char *sheaf__sidecar_path(const char *prefix)
 {
@@ -145,7 +148,7 @@ sheaf_status sheaf__sidecar_write(const char *prefix, uint32_t index_crc,
     sheaf__str_printf(&out, ",\n  \"last\": %s", s->last ? "true" : "false");
     put_notes(&out, s);
     put_blobs(&out, s);
-    sheaf__str_add(&out, "\n}\n");
+    sheaf__str_printf(&out, CHECK_FORMAT, sheaf__crc32c(sheaf__str_text(&out), out.size));
     char *path = sheaf__sidecar_path(prefix);
     sheaf_status status = out.failed || !path
                               ? sheaf__no_memory(err, "the description of a checkpoint")
@@ -207,25 +210,50 @@ static bool take_all(const json_t *root, uint32_t index_crc, struct sheaf__sidec
            take_text(root, "run_id", &s->run_id) && take_notes(root, s) && take_blobs(root, s);
 }
 
+/* Whether the end of the text has the checksum of all before it. */
+static bool is_whole(const char *text, size_t size)
+{
+    char end[CHECK_SIZE + 1];
+    if (size < CHECK_SIZE)
+        return false;
+    const size_t before = size - CHECK_SIZE;
+    snprintf(end, sizeof(end), CHECK_FORMAT, sheaf__crc32c(text, before));
+    return memcmp(text + before, end, CHECK_SIZE) == 0;
+}
+
+static sheaf_status parse(const char *path, const char *text, size_t size, uint32_t index_crc,
+                          struct sheaf__sidecar *s, sheaf_error *err)
+{
+    const struct sheaf__place place = {path, SHEAF__UNKNOWN, SHEAF__UNKNOWN};
+    if (!is_whole(text, size))
+        return sheaf__error_at(err, SHEAF_ERR_DATA_LOSS, &place,
+                               "the file beside the checkpoint is damaged: its checksum does not "
+                               "fit its %zu bytes",
+                               size);
+    json_t *root = json_loadb(text, size, 0, NULL);
+    const bool room = take_all(root, index_crc, s);
+    json_decref(root);
+    if (room)
+        return SHEAF_OK;
+    sheaf__sidecar_free(s);
+    return sheaf__no_memory(err, "the description of a checkpoint");
+}
+
 sheaf_status sheaf__sidecar_read(const char *prefix, uint32_t index_crc, struct sheaf__sidecar *s,
                                  sheaf_error *err)
 {
     *s = (struct sheaf__sidecar){0};
     char *path = sheaf__sidecar_path(prefix), *text = NULL;
     size_t size = 0;
+    sheaf_error fault = {0};
     if (!path)
         return sheaf__no_memory(err, "the name of a file");
-    sheaf_status status = sheaf__file_read_all(path, SIZE_LIMIT, &text, &size, NULL);
-    sheaf__free(path);
-    if (status < 0)
-        return SHEAF_OK;
-    json_t *root = json_loadb(text, size, 0, NULL);
+    sheaf_status status = sheaf__file_read_all(path, SIZE_LIMIT, &text, &size, &fault);
+    if (status >= 0)
+        status = parse(path, text, size, index_crc, s, err);
+    else
+        status = status == SHEAF_ERR_NOT_FOUND ? SHEAF_OK : sheaf__error_copy(err, &fault);
     sheaf__free(text);
-    bool room = take_all(root, index_crc, s);
-    json_decref(root);
-    if (!room) {
-        sheaf__sidecar_free(s);
-        return sheaf__no_memory(err, "the description of a checkpoint");
-    }
-    return SHEAF_OK;
+    sheaf__free(path);
+    return status;
 }

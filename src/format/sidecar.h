@@ -5,8 +5,9 @@
 /* What stands beside a checkpoint in the hidden file `.<name>.sheaf`, a JSON object: who sharded it,
  * in which run, whether it was the last one, and the bytes of objects that TensorFlow has no place
  * for, such as positions in the input. TensorFlow does not look at it, and who lists
- * `<name>*` finds TensorFlow's files alone (C01). It is put in place before the index and carries the checksum of the index it belongs to, so that one left behind by a save that did
- * not finish is not taken for that of the checkpoint before. */
+ * `<name>*` finds TensorFlow's files alone (C01). It is put in place before the index and carries the checksum of the index it
+ * belongs to, so that one left behind by a save that did not finish is not taken for that of the checkpoint before; and, as its
+ * last member, the checksum of what stands before that. */
 
 #include <sheaf/status.h>
 
@@ -33,8 +34,8 @@ struct sheaf__sidecar {
 };
 
 /* Reads the sidecar of checkpoint `prefix` whose index has the CRC-32C `index_crc`. None, or one
- * that belongs to another index or does not parse, gives a zeroed one; only running out of memory
- * is an error. */
+ * that belongs to another index, gives a zeroed one. SHEAF_ERR_DATA_LOSS: it is damaged; or why it
+ * cannot be read. */
 sheaf_status sheaf__sidecar_read(const char *prefix, uint32_t index_crc, struct sheaf__sidecar *s,
                                  sheaf_error *err);
 /* Puts it in place, durably. */
