@@ -7,6 +7,7 @@
 #include "ckpt/shard.h"
 #include "tensor/frame.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* The tensors of all tasks, and those of the task whose turn it is. */
@@ -69,40 +70,54 @@ static void add_item(struct sheaf__ckpt_shard *shard, const struct sheaf__placem
     shard->tensors[shard->count++] = p->input->tensor;
 }
 
+/* By shard; within it in the order in which they were placed. */
+static int compare_shards(const void *a, const void *b)
+{
+    const struct sheaf__placement *x = *(const struct sheaf__placement *const *)a;
+    const struct sheaf__placement *y = *(const struct sheaf__placement *const *)b;
+    if (x->shard != y->shard)
+        return x->shard < y->shard ? -1 : 1;
+    return x < y ? -1 : x > y;
+}
+
+static sheaf_status add_shard(struct planning *p, const struct sheaf__placement *const *placed,
+                              size_t count, sheaf_error *err)
+{
+    struct sheaf__ckpt_plan *plan = p->plan;
+    if (!sheaf__array_reserve(&plan->shards, &plan->capacity, plan->count + 1,
+                              sizeof(*plan->shards)))
+        return no_memory(err);
+    struct sheaf__ckpt_shard *shard = &plan->shards[plan->count++];
+    const sheaf_shardable *first = p->mine[0];
+    *shard = (struct sheaf__ckpt_shard){
+        .device = first->device, .local = sheaf__objects_is_local(p->objects, first->tensor)};
+    shard->items = sheaf__alloc_array(count, sizeof(*shard->items));
+    shard->tensors = sheaf__alloc_array(count, sizeof(*shard->tensors));
+    if (!shard->items || !shard->tensors)
+        return no_memory(err);
+    for (size_t i = 0; i < count; i++)
+        add_item(shard, placed[i]);
+    return SHEAF_OK;
+}
+
 /* Turns placements into shards, by number; numbers without tensors leave no shard. */
 static sheaf_status add_shards(struct planning *p, const sheaf_shard_plan *placements,
                                sheaf_error *err)
 {
-    struct sheaf__ckpt_plan *plan = p->plan;
-    int last = -1;
-    for (;;) {
-        int number = INT32_MAX;
-        size_t items = 0; /* of that number */
-        for (size_t i = 0; i < placements->count; i++) {
-            int n = placements->list[i].shard;
-            if (n <= last || n > number)
-                continue;
-            items = n < number ? 1 : items + 1;
-            number = n;
-        }
-        if (!items)
-            return SHEAF_OK;
-        if (!sheaf__array_reserve(&plan->shards, &plan->capacity, plan->count + 1,
-                                  sizeof(*plan->shards)))
-            return no_memory(err);
-        struct sheaf__ckpt_shard *shard = &plan->shards[plan->count++];
-        const sheaf_shardable *first = p->mine[0];
-        *shard = (struct sheaf__ckpt_shard){
-            .device = first->device, .local = sheaf__objects_is_local(p->objects, first->tensor)};
-        shard->items = sheaf__alloc_array(items, sizeof(*shard->items));
-        shard->tensors = sheaf__alloc_array(items, sizeof(*shard->tensors));
-        if (!shard->items || !shard->tensors)
-            return no_memory(err);
-        for (size_t i = 0; i < placements->count; i++)
-            if (placements->list[i].shard == number)
-                add_item(shard, &placements->list[i]);
-        last = number;
+    const size_t count = placements->count;
+    const struct sheaf__placement **sorted = sheaf__alloc_array(count + 1, sizeof(*sorted));
+    sheaf_status status = sorted ? SHEAF_OK : no_memory(err);
+    for (size_t i = 0; i < count && sorted; i++)
+        sorted[i] = &placements->list[i];
+    if (sorted)
+        qsort(sorted, count, sizeof(*sorted), compare_shards);
+    for (size_t i = 0, end; i < count && status >= 0; i = end) {
+        for (end = i + 1; end < count && sorted[end]->shard == sorted[i]->shard;)
+            end++;
+        status = add_shard(p, sorted + i, end - i, err);
     }
+    sheaf__free(sorted);
+    return status;
 }
 
 /* Asks the callback about the tensors of one task. */
