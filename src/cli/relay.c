@@ -22,7 +22,7 @@ static void show(struct sheaf__relay *r, const char *text, size_t size)
 static void drop_held(struct sheaf__relay *r)
 {
     if (r->held && !r->held_shown)
-        show(r, r->held, strlen(r->held));
+        show(r, r->held, r->held_size);
     free(r->held);
     r->held = NULL;
 }
@@ -34,7 +34,10 @@ static void take_line(struct sheaf__relay *r, const char *text, size_t size, int
         size--;
     if (r->holds) {
         drop_held(r);
-        r->held = strndup(text, size);
+        r->held = malloc(size + 1);
+        r->held_size = size;
+        if (r->held)
+            memcpy(r->held, text, size);
         r->held_shown = false;
         r->held_until = now_ms + HOLD_MS;
     }
@@ -98,7 +101,7 @@ int64_t sheaf__relay_tick(struct sheaf__relay *relay, int64_t now_ms)
         return -1;
     if (now_ms < relay->held_until)
         return relay->held_until - now_ms;
-    show(relay, relay->held, strlen(relay->held));
+    show(relay, relay->held, relay->held_size);
     fflush(relay->to);
     relay->held_shown = true;
     return -1;
@@ -120,9 +123,11 @@ void sheaf__relay_end(struct sheaf__relay *relay, int64_t now_ms)
 void sheaf__relay_finish(struct sheaf__relay *relay, bool result)
 {
     if (relay->held && !relay->held_shown && (relay->to != stdout || !result))
-        show(relay, relay->held, strlen(relay->held));
-    if (relay->held && result)
-        printf("%s\n", relay->held);
+        show(relay, relay->held, relay->held_size);
+    if (relay->held && result) {
+        fwrite(relay->held, 1, relay->held_size, stdout);
+        putchar('\n');
+    }
     fflush(relay->to);
     fflush(stdout);
     free(relay->line);

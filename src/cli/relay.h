@@ -23,6 +23,7 @@ struct sheaf__relay {
     char *line;               /* what has come of a line that has not ended */
     size_t size, capacity;
     char *held; /* the newest line; shown already if `held_shown` */
+    size_t held_size;
     bool held_shown;
     int64_t held_until; /* when to show it, monotonic ms */
 };

@@ -19,3 +19,5 @@ $SHEAF run -w 2 --log-dir logs -- echo three
 sort logs/worker-0.log | grep -v ^-
 sed -n 's/^--- sheaf run 20..-..-.. ..:..:.. [-+]....$/--- sheaf run TIME/; /^---/,$p' logs/worker-0.log
 cat logs/worker-1.log
+echo --- a NUL byte is a byte like any other
+$SHEAF run -- printf 'a\0b\nc\0d\n' | tr '\0' 0
