@@ -73,7 +73,7 @@ static sheaf_status train_step(sheaf_replica *r, const sheaf_element *in, sheaf_
 
 static sheaf_dataset *training_data(void)
 {
-    const sheaf_list_files_options files = {.directory = o.data, .seed = o.seed};
+    const sheaf_list_files_options files = {.directory = o.data, .seed = o.seed, .complete = true};
     sheaf_dataset *d = sheaf_list_files("digits-train-*.tfrecord", &files);
     d = sheaf_dataset_interleave(d, sheaf_open_tfrecord, NULL,
                                  &(sheaf_interleave_options){.cycle_length = 4});

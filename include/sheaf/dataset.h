@@ -125,6 +125,8 @@ typedef struct sheaf_list_files_options {
     bool no_shuffle; /**< sorted by bytes */
     /** where the patterns begin, a path in which `*`, `?`, `[` and `\` mean themselves; NULL: nowhere else */
     const char *directory;
+    /** of files named as a set, "train-00002-of-00004.tfrecord", all must be there: SHEAF_ERR_NOT_FOUND names one that is not */
+    bool complete;
     uint64_t reserved[4];
 } sheaf_list_files_options;
 /** Names of the files that match `pattern`, string scalars (R9.23); of several patterns, a file comes as often as it is

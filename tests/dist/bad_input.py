@@ -93,6 +93,13 @@ def case_missing_data(t):
     check(not os.listdir(t.out), "left behind", os.listdir(t.out))
 
 
+def case_missing_shard_of_data(t):
+    data = t.copy_data()
+    os.remove(data + "/digits-train-00001-of-00004.tfrecord")
+    t.digits(data=data).fails(data + "/digits-train-00001-of-00004.tfrecord is missing, expected all 4", limit=10)
+    check(not os.listdir(t.out), "left behind", os.listdir(t.out))
+
+
 def case_missing_test_file(t):
     """After the training, which is not lost."""
     data = t.copy_data()

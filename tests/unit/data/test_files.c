@@ -140,9 +140,54 @@ static void test_the_documents_pipeline(void **state)
     }
 }
 
+/* ---- sets of files ---- */
+
+static void put(const char *name)
+{
+    sheaf_error err;
+    rig_ok(sheaf__file_replace(rig_path(name), "x", 1, &err), &err);
+}
+
+static void expect_set(const char *pattern, bool complete, const char *missing, int64_t count)
+{
+    const sheaf_list_files_options o = {.complete = complete};
+    sheaf_dataset *d = sheaf_list_files(rig_path(pattern), &o);
+    if (missing) {
+        assert_first_fails(d, SHEAF_ERR_NOT_FOUND, missing);
+        return;
+    }
+    assert_int_equal(sheaf_dataset_cardinality(d), count);
+    sheaf_dataset_free(d);
+}
+
+/* Of a set all files must be there, if that is asked for; other names are of none. */
+static void test_complete_sets(void **state)
+{
+    (void)state;
+    static const char *const there[] = {"a-00000-of-00003.r",
+                                        "a-00002-of-00003.r",
+                                        "a-1-of-b.r",
+                                        "b-0-of-2",
+                                        "b-1-of-2",
+                                        "b-x",
+                                        "b-00000-of-00001.r",
+                                        "b-of-2",
+                                        "b-7-of-2"};
+    for (size_t i = 0; i < sizeof(there) / sizeof(*there); i++)
+        put(there[i]);
+    expect_set("a-*", false, NULL, 3);
+    expect_set("a-*", true, "a-00001-of-00003.r is missing, expected all 3 of its set", 0);
+    expect_set("b-*", true, NULL, 6);
+    put("a-00001-of-00003.r");
+    expect_set("a-*", true, NULL, 4);
+    put("a-00001-of-00003.s");
+    expect_set("a-*", true, "a-00000-of-00003.s is missing", 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {rig_test(test_golden), rig_test(test_directory),
+                                       rig_test(test_complete_sets),
                                        rig_test(test_the_documents_pipeline)};
     return rig_run(tests);
 }
