@@ -170,8 +170,8 @@ sheaf_status sheaf__config_load(sheaf_context *context, sheaf_error *err)
     sheaf_error first = {0};
     sheaf_context *before = sheaf_context_enter(context);
     const char *path = sheaf__env_get(entries[SHEAF__CONFIG_CONFIG].name);
-    if (path && *path)
-        (void)sheaf__config_file_read(path, lines, &memory, &first);
+    if (path && *path && sheaf__config_file_read(path, lines, &memory, &first) < 0)
+        sheaf__error_prefix(&first, "SHEAF_CONFIG");
     for (size_t id = 0; id < SHEAF__CONFIG_COUNT; id++) {
         sheaf_error one = {0};
         if (load_one(context, id, path, &lines[id], &one) < 0)

@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-enum { MOST_TASKS = 1024 };
+enum { MOST_THREADS = 4096, MOST_TASKS = 1024 };
 
 enum { NOT_SAID = -1 };
 static struct sheaf__launch_plan plan = {.grace = 5, .counts = {[SHEAF__ROLE_WORKER] = NOT_SAID}};
@@ -81,6 +81,9 @@ int sheaf__run_main(int argc, char **argv)
         if (plan.counts[role] > MOST_TASKS)
             return sheaf__options_misused(&LINE, "%lld tasks of one job, expected at most %d",
                                           (long long)plan.counts[role], MOST_TASKS);
+    if (plan.threads > MOST_THREADS)
+        return sheaf__options_misused(&LINE, "%lld threads, expected at most %d",
+                                      (long long)plan.threads, MOST_THREADS);
     if (count_tasks() == plan.counts[SHEAF__ROLE_EVALUATOR])
         return sheaf__options_misused(&LINE, "there is no chief, worker or ps to start");
     plan.program = argv + rest;

@@ -19,3 +19,4 @@ try records count --compression rar x
 try ckpt show
 try ckpt diff x
 try ckpt convert x
+try run -t 999999 true

@@ -202,7 +202,8 @@ static void bad_files_are_named(void **state)
     sheaf_error err = {0};
     static const char *const environment[] = {"SHEAF_CONFIG=/no/such/file", NULL};
     sheaf_context_options options = {.environment = environment};
-    rig_fails(sheaf_context_new(&options, &context, &err), &err, SHEAF_ERR_NOT_FOUND, "open");
+    rig_fails(sheaf_context_new(&options, &context, &err), &err, SHEAF_ERR_NOT_FOUND,
+              "SHEAF_CONFIG: cannot open");
     assert_string_equal(err.file, "/no/such/file");
     assert_null(context);
 }
