@@ -44,7 +44,8 @@ typedef struct sheaf_tensor_difference {
     double
         largest; /**< absolute difference of such; NaN where one is no number or nothing computes on the dtype */
 } sheaf_tensor_difference;
-/** Compares tensor `name` of both. SHEAF_ERR_INVALID_ARGUMENT: of different dtypes or shapes; else as reading. */
+/** Compares tensor `name` of both. An object graph in both is one string, even if it is a vector of bytes in one of them.
+ *  SHEAF_ERR_INVALID_ARGUMENT: of different dtypes or shapes; else as reading. */
 SHEAF_CHECKED sheaf_status sheaf_tensor_file_compare(sheaf_tensor_file *a, sheaf_tensor_file *b,
                                                      const char *name,
                                                      sheaf_tensor_difference *difference,

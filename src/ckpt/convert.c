@@ -4,7 +4,6 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "format/object_graph.h"
 #include "tensor/shape.h"
 #include "tensor/strings.h"
 #include "tensor/tensor.h"
@@ -14,31 +13,13 @@
 
 /* ---- values ---- */
 
-/* The bytes of the object graph: a string scalar, or a vector of bytes. The caller's count. */
-static sheaf_tensor *read_graph(const struct sheaf__convert *c,
-                                const struct sheaf__convert_item *item, sheaf_bytes *bytes,
-                                sheaf_error *err)
-{
-    sheaf_tensor *t = sheaf__tensor_file_whole(c->from, item->in, err);
-    const void *data = t ? sheaf__tensor_host(t, err) : NULL;
-    if (data && item->in->dtype == SHEAF_STRING)
-        *bytes = *(const sheaf_bytes *)data;
-    else if (data)
-        *bytes = (sheaf_bytes){data, (size_t)sheaf_tensor_elements(t)};
-    if (!data) {
-        sheaf__unref(t);
-        t = NULL;
-    }
-    return t;
-}
-
 static sheaf_status copy_graph(const struct sheaf__convert *c,
                                const struct sheaf__convert_item *item, sheaf__convert_put_fn put,
                                void *user, sheaf_error *err)
 {
     sheaf_error fault = {0};
     sheaf_bytes bytes;
-    sheaf_tensor *t = read_graph(c, item, &bytes, &fault);
+    sheaf_tensor *t = sheaf__tensor_file_graph(c->from, item->in, &bytes, &fault);
     if (!t)
         return sheaf__error_copy(err, &fault);
     sheaf_status status = put(user, bytes.data, bytes.size, err);
@@ -72,7 +53,7 @@ sheaf_tensor *sheaf__convert_strings(const struct sheaf__convert *c,
     sheaf_bytes bytes;
     if (!item->graph)
         return sheaf__tensor_give(sheaf__tensor_file_whole(c->from, item->in, &err), &err);
-    sheaf_tensor *t = read_graph(c, item, &bytes, &err);
+    sheaf_tensor *t = sheaf__tensor_file_graph(c->from, item->in, &bytes, &err);
     if (!t)
         return sheaf__tensor_give(NULL, &err);
     sheaf_tensor *scalar = sheaf_tensor_new(SHEAF_STRING, SHEAF_SCALAR, &bytes);
@@ -96,18 +77,16 @@ static sheaf_status shape_graph(const struct sheaf__convert *c, struct sheaf__co
                                 bool to_checkpoint, sheaf_error *err)
 {
     const struct sheaf__tensor_entry *in = item->in;
-    const bool text = in->dtype == SHEAF_STRING && in->shape.rank == 0;
-    const bool bytes = in->dtype == SHEAF_UINT8 && in->shape.rank == 1;
-    item->graph = (text || bytes) && strcmp(in->name, SHEAF__OBJECT_GRAPH_KEY) == 0;
+    item->graph = sheaf__tensor_entry_is_graph(in);
     if (!item->graph)
         return SHEAF_OK;
     if (to_checkpoint) {
         item->out.dtype = SHEAF_STRING;
         item->out.shape = SHEAF_SCALAR;
-    } else if (text) {
+    } else if (in->dtype == SHEAF_STRING) {
         sheaf_error fault = {0};
         sheaf_bytes graph;
-        sheaf_tensor *t = read_graph(c, item, &graph, &fault);
+        sheaf_tensor *t = sheaf__tensor_file_graph(c->from, item->in, &graph, &fault);
         if (!t)
             return sheaf__error_copy(err, &fault);
         item->out.dtype = SHEAF_UINT8;

@@ -55,13 +55,19 @@ static void compare_bytes(sheaf_dtype dtype, const uint8_t *a, const uint8_t *b,
     }
 }
 
+static void compare_string(const sheaf_bytes *a, const sheaf_bytes *b, sheaf_tensor_difference *d)
+{
+    if (a->size == b->size && (!a->size || memcmp(a->data, b->data, a->size) == 0))
+        return;
+    d->elements++;
+    d->largest = NAN;
+}
+
 static sheaf_status compare_strings(sheaf_tensor *a, sheaf_tensor *b, sheaf_tensor_difference *d)
 {
     const sheaf_bytes *x = sheaf__tensor_host(a, NULL), *y = sheaf__tensor_host(b, NULL);
     for (int64_t i = 0; i < sheaf_tensor_elements(a); i++)
-        d->elements +=
-            x[i].size != y[i].size || (x[i].size && memcmp(x[i].data, y[i].data, x[i].size) != 0);
-    d->largest = d->elements ? NAN : 0;
+        compare_string(&x[i], &y[i], d);
     return SHEAF_OK;
 }
 
@@ -83,6 +89,27 @@ static sheaf_status compare_whole(const struct pair *p, sheaf_tensor_difference 
     return status;
 }
 
+/* Both are the object graph, of which only checkpoints have strings. */
+static bool are_graphs(const struct pair *p)
+{
+    return sheaf__tensor_entry_is_graph(p->entries[0]) &&
+           sheaf__tensor_entry_is_graph(p->entries[1]);
+}
+
+static sheaf_status compare_graphs(const struct pair *p, sheaf_tensor_difference *d,
+                                   sheaf_error *err)
+{
+    sheaf_error fault = {0};
+    sheaf_bytes x, y;
+    sheaf_tensor *a = sheaf__tensor_file_graph(p->files[0], p->entries[0], &x, &fault);
+    sheaf_tensor *b = a ? sheaf__tensor_file_graph(p->files[1], p->entries[1], &y, &fault) : NULL;
+    if (b)
+        compare_string(&x, &y, d);
+    sheaf__unref(a);
+    sheaf__unref(b);
+    return b ? SHEAF_OK : sheaf__error_copy(err, &fault);
+}
+
 static sheaf_status compare_streams(const struct pair *p, sheaf_tensor_difference *d,
                                     sheaf_error *err)
 {
@@ -102,6 +129,25 @@ static sheaf_status compare_streams(const struct pair *p, sheaf_tensor_differenc
     return status == SHEAF_END ? SHEAF_OK : status;
 }
 
+/* Compares what can be compared: the same dtype and shape, or two object graphs. */
+static sheaf_status compare_pair(const struct pair *p, sheaf_tensor_difference *d, sheaf_error *err)
+{
+    const struct sheaf__tensor_entry *a = p->entries[0], *b = p->entries[1];
+    const bool same = a->dtype == b->dtype && sheaf_shape_equal(a->shape, b->shape);
+    const bool graphs = a->dtype != b->dtype && are_graphs(p);
+    if (!same && !graphs)
+        return sheaf__error(
+            err, SHEAF_ERR_INVALID_ARGUMENT,
+            "tensor '%.120s' is %s of shape %s in one file, %s of shape %s in the other", a->name,
+            sheaf_dtype_name(a->dtype), SHEAF__SHAPE_TEXT(a->shape), sheaf_dtype_name(b->dtype),
+            SHEAF__SHAPE_TEXT(b->shape));
+    for (int i = 0; i < 2; i++)
+        SHEAF__TRY(sheaf__tensor_file_readable(p->files[i], p->entries[i], err));
+    return graphs                     ? compare_graphs(p, d, err)
+           : a->dtype == SHEAF_STRING ? compare_whole(p, d, err)
+                                      : compare_streams(p, d, err);
+}
+
 sheaf_status sheaf_tensor_file_compare(sheaf_tensor_file *a, sheaf_tensor_file *b, const char *name,
                                        sheaf_tensor_difference *difference, sheaf_error *err)
 {
@@ -116,18 +162,9 @@ sheaf_status sheaf_tensor_file_compare(sheaf_tensor_file *a, sheaf_tensor_file *
         if (!p.entries[i])
             return sheaf__error_at(err, SHEAF_ERR_NOT_FOUND, &place,
                                    "no tensor '%.120s' in the file", name);
-        SHEAF__TRY(sheaf__tensor_file_readable(p.files[i], p.entries[i], err));
     }
-    if (p.entries[0]->dtype != p.entries[1]->dtype ||
-        !sheaf_shape_equal(p.entries[0]->shape, p.entries[1]->shape))
-        return sheaf__error(
-            err, SHEAF_ERR_INVALID_ARGUMENT,
-            "tensor '%.120s' is %s of shape %s in one file, %s of shape %s in the other", name,
-            sheaf_dtype_name(p.entries[0]->dtype), SHEAF__SHAPE_TEXT(p.entries[0]->shape),
-            sheaf_dtype_name(p.entries[1]->dtype), SHEAF__SHAPE_TEXT(p.entries[1]->shape));
     sheaf_tensor_difference found = {0};
-    SHEAF__TRY(p.entries[0]->dtype == SHEAF_STRING ? compare_whole(&p, &found, err)
-                                                   : compare_streams(&p, &found, err));
+    SHEAF__TRY(compare_pair(&p, &found, err));
     *difference = found;
     return SHEAF_OK;
 }

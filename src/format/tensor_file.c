@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "format/object_graph.h"
 #include "tensor/shape.h"
 #include "tensor/tensor.h"
 
@@ -141,6 +142,29 @@ sheaf_tensor *sheaf__tensor_file_whole(sheaf_tensor_file *f, const struct sheaf_
                                        sheaf_error *err)
 {
     return sheaf__tensor_file_readable(f, e, err) < 0 ? NULL : f->format->whole(f, e, err);
+}
+
+bool sheaf__tensor_entry_is_graph(const struct sheaf__tensor_entry *e)
+{
+    const bool text = e->dtype == SHEAF_STRING && e->shape.rank == 0;
+    const bool bytes = e->dtype == SHEAF_UINT8 && e->shape.rank == 1;
+    return (text || bytes) && strcmp(e->name, SHEAF__OBJECT_GRAPH_KEY) == 0;
+}
+
+sheaf_tensor *sheaf__tensor_file_graph(sheaf_tensor_file *f, const struct sheaf__tensor_entry *e,
+                                       sheaf_bytes *bytes, sheaf_error *err)
+{
+    sheaf_tensor *t = sheaf__tensor_file_whole(f, e, err);
+    const void *data = t ? sheaf__tensor_host(t, err) : NULL;
+    if (data && e->dtype == SHEAF_STRING)
+        *bytes = *(const sheaf_bytes *)data;
+    else if (data)
+        *bytes = (sheaf_bytes){data, (size_t)sheaf_tensor_elements(t)};
+    if (!data) {
+        sheaf__unref(t);
+        t = NULL;
+    }
+    return t;
 }
 
 sheaf_status sheaf_tensor_file_read(sheaf_tensor_file *f, const char *name, sheaf_tensor **tensor,

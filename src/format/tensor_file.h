@@ -75,6 +75,12 @@ sheaf_status sheaf__tensor_file_readable(const sheaf_tensor_file *f,
 sheaf_tensor *sheaf__tensor_file_whole(sheaf_tensor_file *f, const struct sheaf__tensor_entry *e,
                                        sheaf_error *err);
 
+/* Whether it is the object graph: a string scalar in a checkpoint, a vector of bytes in other formats. */
+bool sheaf__tensor_entry_is_graph(const struct sheaf__tensor_entry *e);
+/* The bytes of the object graph in either form, in the tensor: the caller's count; NULL with err. */
+sheaf_tensor *sheaf__tensor_file_graph(sheaf_tensor_file *f, const struct sheaf__tensor_entry *e,
+                                       sheaf_bytes *bytes, sheaf_error *err);
+
 /* A slice of a tensor of numbers in pieces, in row-major order. Each piece is valid until the next. */
 struct sheaf__tensor_stream {
     sheaf_tensor_file *file;

@@ -17,3 +17,10 @@ echo --- trouble
 try m none
 try m
 try "$GOLDEN/npy/bad-crc.npz" "$GOLDEN/npy/stored.npz" | sed 's/(.*//'
+echo --- the object graph, a string here and bytes there
+$SHEAF ckpt convert m m.safetensors
+$SHEAF ckpt convert m m.npz
+try m m.safetensors
+try m.npz m
+try "$GOLDEN/checkpoint/object/simple-1" m.npz
+try --json m.npz "$GOLDEN/checkpoint/object/simple-1"

@@ -197,9 +197,20 @@ static void graph_comes_back(void **state)
         assert_string_equal(e.name, "_CHECKPOINTABLE_OBJECT_GRAPH");
         assert_int_equal(e.dtype, SHEAF_UINT8);
         sheaf_tensor_file_free(f);
+        check_equal(golden, rig_path(ways[i]), 0); /* a string and a vector of the same bytes */
+        check_equal(rig_path(ways[i]), golden, 0);
         convert(rig_path(ways[i]), rig_path("back"), NULL);
         check_equal(golden, rig_path("back"), 0);
     }
+    /* another one, of another length */
+    convert(rig_golden("checkpoint/manager/ckpt-5"), rig_path("other.npz"), NULL);
+    sheaf_tensor_file *f = open_file(golden), *g = open_file(rig_path("other.npz"));
+    sheaf_tensor_difference d;
+    sheaf_error err;
+    rig_ok(sheaf_tensor_file_compare(f, g, "_CHECKPOINTABLE_OBJECT_GRAPH", &d, &err), &err);
+    assert_true(d.elements == 1 && isnan(d.largest));
+    sheaf_tensor_file_free(f);
+    sheaf_tensor_file_free(g);
 }
 
 /* As many files as it takes, an index of all, and nothing in a file that is too much. */
