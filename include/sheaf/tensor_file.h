@@ -65,7 +65,7 @@ typedef struct sheaf_convert_options {
  *
  *  Only checkpoints have an object graph: in the other formats it is a vector of bytes under its own name, from which it becomes
  *  one again. SHEAF_ERR_UNIMPLEMENTED: a dtype that the format has not (strings in safetensors; bfloat16 and smaller floats in
- *  `.npz`); SHEAF_ERR_INVALID_ARGUMENT: an option of another format. */
+ *  `.npz`); SHEAF_ERR_INVALID_ARGUMENT: an option of another format; SHEAF_ERR_CANCELLED: sheaf_stop() was called, and nothing of it stays. */
 SHEAF_CHECKED sheaf_status sheaf_tensor_file_convert(sheaf_tensor_file *from, const char *to,
                                                      const sheaf_convert_options *options,
                                                      sheaf_error *err);

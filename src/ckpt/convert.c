@@ -8,10 +8,19 @@
 #include "tensor/strings.h"
 #include "tensor/tensor.h"
 
+#include <sheaf/context.h>
+
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- values ---- */
+
+sheaf_status sheaf__convert_goes_on(sheaf_error *err)
+{
+    return sheaf_stopped() ? sheaf__error(err, SHEAF_ERR_CANCELLED,
+                                          "converting is given up: the program asked to stop")
+                           : SHEAF_OK;
+}
 
 static sheaf_status copy_graph(const struct sheaf__convert *c,
                                const struct sheaf__convert_item *item, sheaf__convert_put_fn put,
@@ -35,6 +44,7 @@ sheaf_status sheaf__convert_copy(const struct sheaf__convert *c,
     struct sheaf__tensor_stream s;
     const uint8_t *data;
     size_t size;
+    SHEAF__TRY(sheaf__convert_goes_on(err));
     if (item->graph && item->in->dtype == SHEAF_STRING)
         return copy_graph(c, item, put, user, err);
     SHEAF__TRY(sheaf__tensor_stream_begin(&s, c->from, item->in, slice, err));
@@ -43,6 +53,7 @@ sheaf_status sheaf__convert_copy(const struct sheaf__convert *c,
         if (status != SHEAF_OK)
             return status == SHEAF_END ? SHEAF_OK : status;
         SHEAF__TRY(put(user, data, size, err));
+        SHEAF__TRY(sheaf__convert_goes_on(err));
     }
 }
 
@@ -51,6 +62,8 @@ sheaf_tensor *sheaf__convert_strings(const struct sheaf__convert *c,
 {
     sheaf_error err = {0};
     sheaf_bytes bytes;
+    if (sheaf__convert_goes_on(&err) < 0)
+        return sheaf__tensor_give(NULL, &err);
     if (!item->graph)
         return sheaf__tensor_give(sheaf__tensor_file_whole(c->from, item->in, &err), &err);
     sheaf_tensor *t = sheaf__tensor_file_graph(c->from, item->in, &bytes, &err);

@@ -21,6 +21,8 @@ struct sheaf__convert {
     size_t count;
 };
 
+/* SHEAF_ERR_CANCELLED once the program asked to stop: asked before every piece, and before what is written gets its name. */
+sheaf_status sheaf__convert_goes_on(sheaf_error *err);
 /* What takes the bytes of a tensor. */
 typedef sheaf_status (*sheaf__convert_put_fn)(void *user, const void *data, size_t size,
                                               sheaf_error *err);

@@ -172,6 +172,7 @@ static sheaf_status copy_sidecar(struct writing *w, sheaf_error *err)
 static sheaf_status write_sidecar(void *user, const void *index, size_t size, sheaf_error *err)
 {
     const struct writing *w = user;
+    SHEAF__TRY(sheaf__convert_goes_on(err));
     return sheaf__sidecar_write(w->c->to, sheaf__crc32c(index, size), &w->sidecar, err);
 }
 

@@ -110,5 +110,9 @@ sheaf_status sheaf__convert_to_npz(const struct sheaf__convert *c, sheaf_error *
             return status;
         }
     }
-    return sheaf__zip_writer_finish(w, err);
+    const sheaf_status status = sheaf__convert_goes_on(err);
+    if (status >= 0)
+        return sheaf__zip_writer_finish(w, err);
+    sheaf__zip_writer_free(w);
+    return status;
 }

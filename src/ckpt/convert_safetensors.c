@@ -125,7 +125,7 @@ static sheaf_status write_file(struct writing *w, size_t number, sheaf_error *er
     return status;
 }
 
-/* Puts the files in their places. */
+/* Puts the files in their places: all of them, since some that are replaced go with those that are not. */
 static sheaf_status commit(struct writing *w, sheaf_error *err)
 {
     for (size_t i = 0; i < w->files; i++) {
@@ -180,6 +180,8 @@ sheaf_status sheaf__convert_to_safetensors(const struct sheaf__convert *c, sheaf
     sheaf_status status = begin(&w, err);
     for (size_t i = 0; i < w.files && status >= 0; i++)
         status = write_file(&w, i, err);
+    if (status >= 0)
+        status = sheaf__convert_goes_on(err);
     if (status >= 0)
         status = commit(&w, err);
     if (status >= 0 && w.indexed)

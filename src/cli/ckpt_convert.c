@@ -3,9 +3,13 @@
 
 #include "cli/commands.h"
 #include "cli/json.h"
+#include "cli/launch.h"
 #include "cli/options.h"
 
+#include <sheaf/context.h>
+
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 
 /* sheaf ckpt convert, sheaf ckpt reshard: one file of tensors is read, another is written. */
@@ -21,7 +25,7 @@ static struct {
     "meant, a file .safetensors, the .safetensors.index.json of several, or a file .npz\n"
 #define EXIT_NOTES                                                                                \
     "exit codes: 0 it is written; 1 it cannot be read or written, and nothing is there; 2 wrong " \
-    "usage"
+    "usage; 128 + N signal N ended it, and nothing is there"
 
 /* Says what was written. */
 static void report(const sheaf_tensor_file *from, const char *to)
@@ -40,11 +44,36 @@ static void report(const sheaf_tensor_file *from, const char *to)
     printf(",\"tensors\":%zu,\"elements\":%lld}\n", count, (long long)elements);
 }
 
+/* ---- being told to end ---- */
+
+static volatile sig_atomic_t caught; /* the number of the signal */
+
+static void stop(int signal)
+{
+    caught = signal;
+    sheaf_stop();
+}
+
+/* The first such signal ends the work, which takes away what is not complete; a second one kills. */
+static void catch_signals(void)
+{
+    static const int SIGNALS[] = {SIGINT, SIGTERM, SIGHUP};
+    const struct sigaction action = {.sa_handler = stop, .sa_flags = SA_RESETHAND | SA_RESTART};
+    for (size_t i = 0; i < sizeof(SIGNALS) / sizeof(SIGNALS[0]); i++) {
+        struct sigaction old;
+        if (sigaction(SIGNALS[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+            sigaction(SIGNALS[i], &action, NULL);
+    }
+}
+
+/* ---- the work ---- */
+
 static int convert(const char *name, const char *to, const sheaf_convert_options *options)
 {
     sheaf_error err = {0};
     sheaf_tensor_file *from = NULL;
     char path[SHEAF__CKPT_PATH];
+    catch_signals();
     sheaf_status status = sheaf__ckpt_resolve(name, path, &err);
     if (status >= 0)
         status = sheaf_tensor_file_open(path, &from, &err);
@@ -53,7 +82,10 @@ static int convert(const char *name, const char *to, const sheaf_convert_options
     if (status >= 0)
         report(from, to);
     sheaf_tensor_file_free(from);
-    return status < 0 ? sheaf__ckpt_failed(&err) : SHEAF__EXIT_OK;
+    if (status >= 0)
+        return SHEAF__EXIT_OK;
+    const int code = sheaf__ckpt_failed(&err);
+    return status == SHEAF_ERR_CANCELLED && caught ? SHEAF__EXIT_SIGNAL + caught : code;
 }
 
 /* What the options of sharding mean. */

@@ -9,6 +9,7 @@
 #include "format/bundle.h"
 #include "format/tensor_file.h"
 
+#include <sheaf/context.h>
 #include <sheaf/frame.h>
 #include <sheaf/tensor_file.h>
 
@@ -577,6 +578,66 @@ static void without_memory(void **state)
     sheaf__context_set_fs(sheaf__context(), NULL);
 }
 
+static int writes_left; /* until the program is asked to stop */
+
+static int write_and_stop(void *user, void *file, uint64_t offset, const void *data, size_t size,
+                          size_t *done)
+{
+    if (--writes_left == 0)
+        sheaf_stop();
+    return sheaf__fs_system()->write_at(user, file, offset, data, size, done);
+}
+
+/* Converts "a" to `to` and is asked to stop at write `k`, in a context of its own, which stays stopped. */
+static sheaf_status convert_until(const char *to, const sheaf_convert_options *options, int k)
+{
+    sheaf_context *context = NULL;
+    sheaf_error err;
+    struct sheaf__fs fs = *sheaf__fs_system();
+    fs.write_at = write_and_stop;
+    rig_ok(sheaf_context_new(NULL, &context, &err), &err);
+    sheaf_context *before = sheaf_context_enter(context);
+    sheaf_tensor_file *f = open_file(rig_golden("npy/stored.npz"));
+    writes_left = k;
+    sheaf__context_set_fs(context, &fs);
+    const sheaf_status status = sheaf_tensor_file_convert(f, to, options, &err);
+    sheaf__context_set_fs(context, NULL);
+    sheaf_tensor_file_free(f);
+    sheaf_frame_clear();
+    sheaf_context_enter(before);
+    sheaf_context_free(context);
+    if (status < 0)
+        rig_fails(status, &err, SHEAF_ERR_CANCELLED, "the program asked to stop");
+    return status;
+}
+
+/* Whenever the program is asked to stop (sheaf_stop): nothing is left behind, or all is there. */
+static void stopped_anywhere(void **state)
+{
+    (void)state;
+    const sheaf_sharding_callback policy = sheaf_shard_max_size(16);
+    const struct {
+        const char *to, *opens;
+        sheaf_convert_options options;
+    } ways[] = {{"x", "x", {.sharding = &policy}},
+                {"x.npz", "x.npz", {0}},
+                {"y.npz", "y.npz", {.deflate = true}},
+                {"x.safetensors", "x.safetensors.index.json", {.max_file_bytes = 16}}};
+    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+        const size_t files = count_files();
+        int given_up = 0;
+        for (int k = 1;; k++) {
+            if (convert_until(rig_path(ways[i].to), &ways[i].options, k) >= 0) {
+                check_equal(rig_golden("npy/stored.npz"), rig_path(ways[i].opens), 0);
+                break;
+            }
+            assert_int_equal(count_files(), files);
+            given_up++;
+        }
+        assert_true(given_up >= 2);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -591,6 +652,7 @@ int main(void)
         rig_test(differences),
         rig_test(faults_leave_the_old_or_the_new),
         rig_test(without_memory),
+        rig_test(stopped_anywhere),
     };
     return rig_run(tests);
 }
