@@ -59,13 +59,14 @@ typedef struct sheaf_convert_options {
     uint64_t reserved[4];
 } sheaf_convert_options;
 /** Writes every tensor of `from` to `to`, whose name says the format as in sheaf_tensor_file_open(); nothing has its name before
- *  all is written. A checkpoint of a checkpoint keeps what stands beside it. The sharding policy is asked about all tensors
+ *  all is written, and then it replaces what was there. A checkpoint of a checkpoint keeps what stands beside it. The sharding policy is asked about all tensors
  *  at once, as those of one task, and may cut them; slices are put together first. Of several safetensors files, each but
  *  a single tensor's has at most `max_file_bytes` of tensors, in the order of names.
  *
  *  Only checkpoints have an object graph: in the other formats it is a vector of bytes under its own name, from which it becomes
  *  one again. SHEAF_ERR_UNIMPLEMENTED: a dtype that the format has not (strings in safetensors; bfloat16 and smaller floats in
- *  `.npz`); SHEAF_ERR_INVALID_ARGUMENT: an option of another format; SHEAF_ERR_CANCELLED: sheaf_stop() was called, and nothing of it stays. */
+ *  `.npz`); SHEAF_ERR_INVALID_ARGUMENT: an option of another format, or `to` is a directory, a special file or no name;
+ *  SHEAF_ERR_CANCELLED: sheaf_stop() was called, and nothing of it stays. */
 SHEAF_CHECKED sheaf_status sheaf_tensor_file_convert(sheaf_tensor_file *from, const char *to,
                                                      const sheaf_convert_options *options,
                                                      sheaf_error *err);

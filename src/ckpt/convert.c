@@ -2,6 +2,7 @@
 #include "ckpt/convert.h"
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "tensor/shape.h"
@@ -146,6 +147,20 @@ static sheaf_status check_options(const sheaf_convert_options *o, bool checkpoin
     return sheaf_sharding_callback_check(o->sharding, err);
 }
 
+/* What stands at the name is replaced if it is a file; a prefix that is also a directory's name is a slip. */
+static sheaf_status check_target(const char *to, sheaf_error *err)
+{
+    struct sheaf__file_stat stat;
+    if (!*sheaf__path_name(to))
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                            "'%s' is no name of a file, expected one to write to", to);
+    if (sheaf__file_stat(to, &stat, NULL) < 0 || stat.kind == SHEAF__FILE_REGULAR)
+        return SHEAF_OK;
+    return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                        "'%s' is a %s, expected the name of a file to write to", to,
+                        stat.kind == SHEAF__FILE_DIRECTORY ? "directory" : "special file");
+}
+
 sheaf_status sheaf_tensor_file_convert(sheaf_tensor_file *from, const char *to,
                                        const sheaf_convert_options *options, sheaf_error *err)
 {
@@ -158,6 +173,7 @@ sheaf_status sheaf_tensor_file_convert(sheaf_tensor_file *from, const char *to,
     const bool checkpoint = !npz && !safetensors;
     struct sheaf__convert c = {.from = from, .to = to, .options = options ? options : &defaults};
     SHEAF__TRY(check_options(c.options, checkpoint, safetensors, err));
+    SHEAF__TRY(check_target(to, err));
     sheaf_status status = list_items(&c, checkpoint, err);
     if (status >= 0)
         status = npz           ? sheaf__convert_to_npz(&c, err)

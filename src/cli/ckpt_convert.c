@@ -11,6 +11,7 @@
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
 /* sheaf ckpt convert, sheaf ckpt reshard: one file of tensors is read, another is written. */
 
@@ -23,6 +24,7 @@ static struct {
     "FROM is the prefix of a checkpoint (or its index file), a directory, whose newest " \
     "checkpoint is "                                                                     \
     "meant, a file .safetensors, the .safetensors.index.json of several, or a file .npz\n"
+#define TO_NOTES "; one that is there is replaced, but for FROM itself\n"
 #define EXIT_NOTES                                                                                \
     "exit codes: 0 it is written; 1 it cannot be read or written, and nothing is there; 2 wrong " \
     "usage; 128 + N signal N ended it, and nothing is there"
@@ -68,6 +70,24 @@ static void catch_signals(void)
 
 /* ---- the work ---- */
 
+/* What has to be there for a name to be a file of tensors. */
+static bool look_at(const char *path, struct stat *st)
+{
+    char file[SHEAF__CKPT_PATH + 8];
+    const bool checkpoint = !sheaf__ckpt_is_safetensors(path) && !sheaf__ckpt_is_npz(path);
+    const int size = snprintf(file, sizeof(file), "%s%s", path, checkpoint ? ".index" : "");
+    return size < (int)sizeof(file) && stat(file, st) == 0;
+}
+
+static sheaf_status check_apart(const char *from, const char *to, sheaf_error *err)
+{
+    struct stat a, b;
+    if (look_at(from, &a) && look_at(to, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino)
+        return sheaf_error_set(err, SHEAF_ERR_INVALID_ARGUMENT,
+                               "'%s' is what is read, expected another name to write to", to);
+    return SHEAF_OK;
+}
+
 static int convert(const char *name, const char *to, const sheaf_convert_options *options)
 {
     sheaf_error err = {0};
@@ -75,6 +95,8 @@ static int convert(const char *name, const char *to, const sheaf_convert_options
     char path[SHEAF__CKPT_PATH];
     catch_signals();
     sheaf_status status = sheaf__ckpt_resolve(name, path, &err);
+    if (status >= 0)
+        status = check_apart(path, to, &err);
     if (status >= 0)
         status = sheaf_tensor_file_open(path, &from, &err);
     if (status >= 0)
@@ -130,7 +152,7 @@ int sheaf__ckpt_convert_main(int argc, char **argv)
         .options = OPTIONS,
         .option_count = sizeof(OPTIONS) / sizeof(OPTIONS[0]),
         .notes = FILE_NOTES
-        "TO is a file .safetensors or .npz, or else the prefix of a checkpoint\n" EXIT_NOTES,
+        "TO is a file .safetensors or .npz, or else the prefix of a checkpoint" TO_NOTES EXIT_NOTES,
     };
     int rest, code;
     if (!parse(&LINE, argc, argv, &rest, &code))
@@ -163,7 +185,7 @@ int sheaf__ckpt_reshard_main(int argc, char **argv)
                    "option with one.",
         .options = OPTIONS,
         .option_count = sizeof(OPTIONS) / sizeof(OPTIONS[0]),
-        .notes = FILE_NOTES "TO is the prefix of a checkpoint\n" EXIT_NOTES,
+        .notes = FILE_NOTES "TO is the prefix of a checkpoint" TO_NOTES EXIT_NOTES,
     };
     int rest, code;
     if (!parse(&LINE, argc, argv, &rest, &code))

@@ -36,3 +36,11 @@ try convert --max-size 0 one x.safetensors
 try reshard --max-size 9 --shards 2 one x
 try reshard one x.npz
 ls -A x* 2>/dev/null
+echo --- nowhere to write
+for to in '' none/ m m/../m /dev/null; do
+    try convert one "$to"
+    try reshard one "$to"
+done
+try reshard m m/ckpt-5
+try convert m.npz ./m.npz
+ls -A none* m_temp m.index 2>/dev/null

@@ -286,6 +286,30 @@ static void refused(void **state)
     rig_log_take(); /* strings longer than a shard */
 }
 
+/* Names that no file can have, or that others have, are refused before anything is written. */
+static void no_file_to_write(void **state)
+{
+    (void)state;
+    char directory[300], below[304];
+    sheaf_error err;
+    rig_ok(sheaf__file_mkdir(rig_path("d.npz"), 0, &err), &err);
+    snprintf(directory, sizeof(directory), "%s", rig_path("d.npz"));
+    snprintf(below, sizeof(below), "%s/", rig_path("none"));
+    const struct {
+        const char *to, *message;
+    } cases[] = {{"", "'' is no name of a file"},
+                 {below, "is no name of a file"},
+                 {directory, "is a directory"},
+                 {"/dev/null", "'/dev/null' is a special file"}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        sheaf_tensor_file *f = open_file(rig_golden("npy/stored.npz"));
+        rig_fails(sheaf_tensor_file_convert(f, cases[i].to, NULL, &err), &err,
+                  SHEAF_ERR_INVALID_ARGUMENT, cases[i].message);
+        sheaf_tensor_file_free(f);
+        assert_int_equal(count_files(), 1);
+    }
+}
+
 /* Writes a checkpoint of one tensor `t`. */
 static void write_one(const char *path, sheaf_tensor *t)
 {
@@ -647,6 +671,7 @@ int main(void)
         rig_test(graph_comes_back),
         rig_test(safetensors_of_several_files),
         rig_test(refused),
+        rig_test(no_file_to_write),
         rig_test(larger_than_the_buffer),
         rig_test(in_bounded_memory),
         rig_test(differences),
