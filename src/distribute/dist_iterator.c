@@ -83,7 +83,7 @@ void sheaf_dist_iterator_free(sheaf_dist_iterator *it)
     if (!it)
         return;
     if (it->dataset)
-        sheaf__progress_end(it->dataset, it, false);
+        sheaf__progress_break(it->dataset, it);
     if (is_shared(it))
         sheaf__forecast_free(it->dataset->strategy, &it->forecast, it->ended);
     parts_clear(&it->next);
@@ -278,7 +278,7 @@ static sheaf_status advance(sheaf_dist_iterator *it, bool fills, sheaf_values **
     it->pulled = false;
     it->ended = facts.with_data == 0 || (!fills && facts.with_data < it->dataset->strategy->total);
     if (it->ended)
-        sheaf__progress_end(it->dataset, it, true);
+        sheaf__progress_end(it->dataset, it, (uint64_t)own_facts(&p).examples);
     status = it->ended ? SHEAF_END : fill_empty(it, &p, err);
     if (status == SHEAF_OK)
         status = make_values(it, &p, facts.examples, out, err);

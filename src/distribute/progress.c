@@ -137,18 +137,27 @@ void sheaf__progress_leave(sheaf_dist_dataset *d)
     p->leg_count = 0;
     p->runner = NULL;
     p->iterators = NULL;
-    p->elements = p->errors = p->examples = 0;
+    p->elements = p->errors = p->examples = p->left_out = 0;
     p->failed = false;
 }
 
-void sheaf__progress_end(sheaf_dist_dataset *d, const void *runner, bool whole)
+void sheaf__progress_break(sheaf_dist_dataset *d, const void *runner)
+{
+    struct sheaf__progress *p = &d->progress;
+    sheaf__mutex_lock(&p->lock);
+    if (p->runner == runner)
+        sheaf__progress_leave(d);
+    sheaf__mutex_unlock(&p->lock);
+}
+
+void sheaf__progress_end(sheaf_dist_dataset *d, const void *runner, uint64_t left_out)
 {
     struct sheaf__progress *p = &d->progress;
     sheaf__mutex_lock(&p->lock);
     if (p->runner == runner) {
-        p->passes += whole;
-        if (whole)
-            sheaf__progress_close(d);
+        p->passes++;
+        p->left_out = left_out;
+        sheaf__progress_close(d);
         sheaf__progress_leave(d);
     }
     sheaf__mutex_unlock(&p->lock);
@@ -253,7 +262,7 @@ sheaf_status sheaf__progress_begin(sheaf_dist_dataset *d, const void *runner,
     p->iterators = iterators;
     sheaf__mutex_unlock(&p->lock);
     if (status < 0)
-        sheaf__progress_end(d, runner, false);
+        sheaf__progress_break(d, runner);
     return status;
 }
 

@@ -21,12 +21,13 @@ struct sheaf__progress {
     uint64_t passes;                /* that came to their end */
     struct sheaf__leg *legs;        /* of the pass that runs; the last one is ours */
     size_t leg_count;
-    const void *runner;              /* the iterator of the pass that runs; NULL: none does */
-    sheaf_iterator **iterators;      /* its inner ones */
-    uint64_t elements, errors;       /* of the first of them, in what was handed out */
-    uint64_t examples;               /* of the pass, over all workers */
-    bool failed;                     /* the pass gave an error */
-    struct sheaf__buf account;       /* of the last pass that ended (progress_account.c) */
+    const void *runner;         /* the iterator of the pass that runs; NULL: none does */
+    sheaf_iterator **iterators; /* its inner ones */
+    uint64_t elements, errors;  /* of the first of them, in what was handed out */
+    uint64_t examples;          /* of the pass, over all workers */
+    uint64_t left_out;          /* rows of the step that ended it, which not every replica had */
+    bool failed;                /* the pass gave an error */
+    struct sheaf__buf account;  /* of the last pass that ended (progress_account.c) */
     struct sheaf__position restored; /* what the pass that runs, or the next one, goes on from */
     struct sheaf__position accepted; /* from a checkpoint that is being restored */
     sheaf_trackable trackable;
@@ -53,8 +54,10 @@ void sheaf__progress_step(sheaf_dist_dataset *d, const void *runner, sheaf_statu
                           const struct sheaf__handed_out *what);
 /* After that, and after the end, where workers do not step together: has kept how far this one is. */
 sheaf_status sheaf__progress_tell(sheaf_dist_dataset *d, sheaf_error *err);
-/* It ended: `whole`, if it came to the end of the data. */
-void sheaf__progress_end(sheaf_dist_dataset *d, const void *runner, bool whole);
+/* It ended before the end of the data. */
+void sheaf__progress_break(sheaf_dist_dataset *d, const void *runner);
+/* It came to the end of the data; `left_out` rows were too few for a step. */
+void sheaf__progress_end(sheaf_dist_dataset *d, const void *runner, uint64_t left_out);
 
 /* ---- between these files, with the lock held ---- */
 

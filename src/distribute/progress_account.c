@@ -39,7 +39,7 @@ static sheaf_status put_part(sheaf_dist_dataset *d, struct sheaf__buf *out, shea
 {
     const struct sheaf__progress *p = &d->progress;
     struct sheaf__buf files = {0}, all = {0};
-    uint64_t dropped = 0;
+    uint64_t dropped = p->left_out;
     sheaf_status status = SHEAF_OK;
     for (int i = 0; i < d->dataset_count && status >= 0; i++) {
         sheaf_account a = {0};

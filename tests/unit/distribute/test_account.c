@@ -132,6 +132,23 @@ static sheaf_status run_task(struct rig_task *task)
     return err->status;
 }
 
+/* A worker of parameter servers with two replicas: what one of them has no data for is no step, and its rows are dropped. */
+static sheaf_status run_on_ps(struct rig_task *task)
+{
+    struct job *job = task->user;
+    sheaf_strategy *s = NULL;
+    sheaf_error *err = &task->err;
+    if (sheaf_devices_configure(2, err) < 0 || sheaf_strategy_new("ps", NULL, NULL, &s, err) < 0)
+        return err->status;
+    sheaf_dist_dataset *d = sheaf_distribute_dataset(s, dataset(job), NULL);
+    go(job, task->index, d, NULL, err);
+    if (err->status >= 0)
+        (void)!sheaf_strategy_join(s, 0, err);
+    sheaf_dist_dataset_free(d);
+    sheaf_strategy_free(s);
+    return err->status;
+}
+
 static void run(struct job *job)
 {
     run_cluster((struct jobs){.worker = job->workers}, run_task, job, 60);
@@ -272,9 +289,26 @@ static void test_files(void **state)
     assert_string_equal(job.files, expected);
 }
 
+/* 110 rows in batches of 12, two replicas: the last two rows are a part of one of them. */
+static void test_too_few_for_a_step(void **state)
+{
+    (void)state;
+    static struct job job;
+    char pattern[4096];
+    write_both();
+    snprintf(pattern, sizeof(pattern), "%s/*.tfrecord", rig_path("bad"));
+    job = (struct job){.corrupt = true, .repeats = true, .pattern = pattern};
+    run_cluster((struct jobs){.worker = 1, .ps = 1}, run_on_ps, &job, 60);
+    rig_log_take();
+    assert_int_equal(job.examples[0], 108);
+    assert_non_null(strstr(job.texts[0], "55 read, 108 examples, "));
+    assert_non_null(strstr(job.texts[0], ", 55 repeated, 2 dropped"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {rig_test(test_files), rig_test(test_one_job),
-                                       rig_test(test_again), rig_test(test_other_workers)};
+                                       rig_test(test_again), rig_test(test_other_workers),
+                                       rig_test(test_too_few_for_a_step)};
     return rig_run(tests);
 }
