@@ -30,7 +30,7 @@ static const struct sheaf__command_line LINE = {
         "data the stages as they ran, source first, with\n\n"
         "  work s     seconds in the stage's own code, on all threads\n"
         "  wait s     seconds in which the next stage waited for its threads\n"
-        "  threads    that it has\n"
+        "  threads    of its own that worked for most of the pass\n"
         "  queue      how much was ready when the next stage came, on average, of how much may be\n"
         "  elements   that it gave\n"
         "  bytes      of these",

@@ -16,9 +16,9 @@ static double seconds(int64_t ns)
     return (double)ns / (double)SHEAF__S;
 }
 
-static void add_queue(const struct sheaf__note *note, struct sheaf__str *text)
+static void add_queue(const struct sheaf__note *note, uint64_t capacity, struct sheaf__str *text)
 {
-    const uint64_t looks = atomic_load(&note->looks), capacity = atomic_load(&note->capacity);
+    const uint64_t looks = atomic_load(&note->looks);
     char queue[48];
     if (looks == 0 || capacity == 0) {
         sheaf__str_printf(text, "  %15s", "-");
@@ -32,16 +32,18 @@ static void add_queue(const struct sheaf__note *note, struct sheaf__str *text)
     sheaf__str_printf(text, "  %15s", queue);
 }
 
-static void add_note(const struct sheaf__note *note, unsigned depth, struct sheaf__str *text)
+static void add_note(struct sheaf__note *note, unsigned depth, struct sheaf__str *text)
 {
-    const uint64_t threads = atomic_load(&note->threads);
+    sheaf__mutex_lock(&note->lock);
+    const uint64_t threads = note->threads, capacity = note->capacity;
+    sheaf__mutex_unlock(&note->lock);
     sheaf__str_printf(text, "%8.3f", seconds(atomic_load(&note->work_ns)));
     if (threads > 0)
         sheaf__str_printf(text, "  %8.3f  %7llu", seconds(atomic_load(&note->wait_ns)),
                           (unsigned long long)threads);
     else
         sheaf__str_printf(text, "  %8s  %7s", "-", "-");
-    add_queue(note, text);
+    add_queue(note, capacity, text);
     sheaf__str_printf(text, "  %10llu  %13llu  ", (unsigned long long)atomic_load(&note->elements),
                       (unsigned long long)atomic_load(&note->bytes));
     for (unsigned i = 0; i < depth; i++)
@@ -50,9 +52,9 @@ static void add_note(const struct sheaf__note *note, unsigned depth, struct shea
 }
 
 /* Source first; what is beside the first input, and what a function made, stands deeper. */
-static void add_notes(const struct sheaf__note *note, unsigned depth, struct sheaf__str *text)
+static void add_notes(struct sheaf__note *note, unsigned depth, struct sheaf__str *text)
 {
-    for (const struct sheaf__note *n = note->below; n; n = n->beside)
+    for (struct sheaf__note *n = note->below; n; n = n->beside)
         add_notes(n, depth + (n->input > 0), text);
     add_note(note, depth, text);
 }

@@ -20,11 +20,14 @@ struct sheaf__note {
     const struct sheaf__stage *stage;
     size_t input; /* which one it is; of what a function makes: the number of inputs */
     char *line;   /* its name and parameters */
-    _Atomic uint64_t elements, bytes;   /* that it gave */
-    _Atomic int64_t work_ns;            /* in its own code, on all threads */
-    _Atomic int64_t wait_ns;            /* the consumer's, for its threads */
-    _Atomic uint64_t looks, fill;       /* how often its queue was looked at, sum of what was in */
-    _Atomic uint64_t capacity, threads; /* as they are now; 0: none of its own */
+    _Atomic uint64_t elements, bytes; /* that it gave */
+    _Atomic int64_t work_ns;          /* in its own code, on all threads */
+    _Atomic int64_t wait_ns;          /* the consumer's, for its threads */
+    _Atomic uint64_t looks, fill;     /* how often its queue was looked at, sum of what was in */
+    struct sheaf__mutex lock;         /* guards what follows */
+    uint64_t capacity, threads;       /* that were for most of the time; 0: none of its own */
+    int64_t looked;                   /* when it was; 0: never */
+    int64_t lead;                     /* of the time with so many threads over that with others */
 };
 
 struct sheaf__profile {

@@ -40,6 +40,7 @@ static const char *const EIGHT[] = {"SHEAF_THREADS=8", NULL};
 struct job {
     sheaf_dataset *(*make)(struct job *job);
     int64_t call_ms, consumer_ms;
+    int hurries_at; /* from this element on the consumer takes no time; 0: never */
     _Atomic int calls, running, most; /* of the function */
     int elements;
     bool in_order;
@@ -73,6 +74,10 @@ static void consume(void *user)
         const int64_t x = sheaf_tensor_integer(sheaf_element_get(e, NULL), 0);
         job->in_order = job->in_order && x == job->elements;
         job->elements++;
+        if (job->hurries_at > 0 && job->elements == job->hurries_at) {
+            job->consumer_ms = 0;
+            atomic_store(&job->most, 0);
+        }
         sleep_ms(job->consumer_ms);
     }
     SHEAF_FRAME
@@ -82,12 +87,12 @@ static void consume(void *user)
 }
 
 /* A column of the line of a stage: 2 threads, 3 the queue. */
-static int column_of(const struct job *job, int column, const char *stage)
+static int column_of(const char *explained, int column, const char *stage)
 {
-    const char *line = strstr(job->explained, stage);
+    const char *line = strstr(explained, stage);
     int number[5] = {0};
     assert_non_null(line);
-    while (line > job->explained && line[-1] != '\n')
+    while (line > explained && line[-1] != '\n')
         line--;
     assert_int_equal(sscanf(line, "%*f %*f %d %*d.%*d/%d", &number[2], &number[3]), 2);
     return number[column];
@@ -118,7 +123,7 @@ static void test_map_keeps_up_with_the_consumer(void **state)
             assert_int_equal(job.elements, 200);
             assert_true(job.in_order);
             assert_true(job.most <= 8);
-            assert_int_equal(column_of(&job, 2, "map"), cases[i].threads);
+            assert_int_equal(column_of(job.explained, 2, "map"), cases[i].threads);
         }
 }
 
@@ -138,8 +143,8 @@ static void test_map_runs_ahead_by_time(void **state)
     simulate(1, EIGHT, consume, &slow);
     simulate(1, EIGHT, consume, &quick);
     assert_true(slow.in_order && quick.in_order);
-    assert_int_equal(column_of(&slow, 3, "map"), 2 * 2);
-    assert_int_equal(column_of(&quick, 3, "map"), 2 * 8);
+    assert_int_equal(column_of(slow.explained, 3, "map"), 2 * 2);
+    assert_int_equal(column_of(quick.explained, 3, "map"), 2 * 8);
 }
 
 static sheaf_status draw_slowly(void *state, sheaf_element *out, sheaf_error *err)
@@ -196,7 +201,7 @@ static void test_interleave_keeps_up_with_the_consumer(void **state)
             .make = interleaved, .call_ms = cases[i].call_ms, .consumer_ms = cases[i].consumer_ms};
         simulate(7, EIGHT, consume, &job);
         assert_int_equal(job.elements, 200);
-        assert_int_equal(column_of(&job, 2, "interleave"), cases[i].threads);
+        assert_int_equal(column_of(job.explained, 2, "interleave"), cases[i].threads);
     }
 }
 
@@ -211,9 +216,9 @@ static void test_prefetch_grows_where_it_helps(void **state)
     simulate(1, EIGHT, consume, &slow);
     simulate(1, EIGHT, consume, &fast);
     assert_true(uneven.in_order && slow.in_order && fast.in_order);
-    assert_true(column_of(&uneven, 3, "prefetch") >= 8);
-    assert_int_equal(column_of(&slow, 3, "prefetch"), 2);
-    assert_int_equal(column_of(&fast, 3, "prefetch"), 2);
+    assert_true(column_of(uneven.explained, 3, "prefetch") >= 8);
+    assert_int_equal(column_of(slow.explained, 3, "prefetch"), 2);
+    assert_int_equal(column_of(fast.explained, 3, "prefetch"), 2);
 }
 
 static sheaf_status draw_wide(const sheaf_element *in, sheaf_element *out, void *user)
@@ -237,8 +242,23 @@ static void test_prefetch_of_much_stays_short(void **state)
     struct job large = {.make = prefetched_wide, .calls = 1 << 18, .consumer_ms = 6};
     simulate(1, EIGHT, consume, &small);
     simulate(1, EIGHT, consume, &large);
-    assert_int_equal(column_of(&small, 3, "prefetch"), 64);
-    assert_int_equal(column_of(&large, 3, "prefetch"), 16);
+    assert_int_equal(column_of(small.explained, 3, "prefetch"), 64);
+    assert_int_equal(column_of(large.explained, 3, "prefetch"), 16);
+}
+
+/* What is told is the number for most of the pass: two, while the consumer takes as long as a call,
+ * and not the eight of its last tenth, when the consumer does not wait. */
+static void test_explain_tells_most_of_the_pass(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 3; seed++) {
+        struct job job = {.make = mapped, .call_ms = 10, .consumer_ms = 10, .hurries_at = 100};
+        simulate(seed, EIGHT, consume, &job);
+        assert_int_equal(job.elements, 200);
+        assert_int_equal(job.most, 8); /* since then */
+        assert_int_equal(column_of(job.explained, 2, "map"), 2);
+        assert_int_equal(column_of(job.explained, 3, "map"), 2 * 2);
+    }
 }
 
 /* ---- dividing ---- */
@@ -621,6 +641,7 @@ int main(void)
         rig_test(test_interleave_keeps_up_with_the_consumer),
         rig_test(test_prefetch_grows_where_it_helps),
         rig_test(test_prefetch_of_much_stays_short),
+        rig_test(test_explain_tells_most_of_the_pass),
         rig_test(test_cores_are_divided),
         rig_test(test_S188_optimizations),
         rig_test(test_order_is_not_tuned),
