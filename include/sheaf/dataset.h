@@ -24,8 +24,8 @@ typedef struct sheaf_dataset sheaf_dataset;
 typedef struct sheaf_iterator sheaf_iterator;
 
 /** Let the library choose. Parallelism is set while the pipeline runs, by what a call takes against what those take that it
- *  waits for and that wait for it, within the cores (SHEAF_THREADS); buffers grow where that helps, within a budget of memory
- *  (sheaf_dataset_options). What comes out, and its order, does not depend on it (S182). */
+ *  waits for and that wait for it, so that what is busy is within the cores (SHEAF_THREADS); buffers grow where that
+ *  helps, within a budget of memory (sheaf_dataset_options). What comes out, and its order, does not depend on it (S182). */
 #define SHEAF_AUTOTUNE (-1)
 /** Cardinalities that are no number (R9.1). */
 #define SHEAF_INFINITE (-1)

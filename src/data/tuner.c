@@ -5,10 +5,14 @@
 #include "base/clock.h"
 #include "base/config.h"
 
+#include <math.h>
+
 /* Pieces of work that are measured before the number of threads changes. */
 #define PIECES 16
 /* Where nobody knows how much memory there is. */
 #define SOME_BYTES (UINT64_C(1) << 30)
+/* So little of a thread is none: times are uneven, and sums of fractions are rounded. */
+#define LITTLE 0.01
 
 /* What the program says, or the user, or a quarter of the memory: training has other uses for it. */
 static uint64_t bytes_of(const sheaf_dataset_options *options)
@@ -36,24 +40,26 @@ uint64_t sheaf__tuner_share(const struct sheaf__tuner *tuner)
 
 /* ---- threads ---- */
 
-/* Divides the cores; under the tuner's lock. */
+/* Divides the cores; under the tuner's lock. Who is busy for a part of the time has a whole thread
+ * for it, which takes no core while it waits. */
 static void divide(struct sheaf__tuner *tuner)
 {
-    int sum = 0;
+    double sum = 0;
     struct sheaf__list_node *node = sheaf__list_first(&tuner->crews);
     for (; node; node = sheaf__list_next(&tuner->crews, node))
-        sum += SHEAF__CONTAINER(node, struct sheaf__crew_size, node)->wanted;
+        sum += SHEAF__CONTAINER(node, struct sheaf__crew_size, node)->need;
     for (node = sheaf__list_first(&tuner->crews); node;
          node = sheaf__list_next(&tuner->crews, node)) {
         struct sheaf__crew_size *size = SHEAF__CONTAINER(node, struct sheaf__crew_size, node);
-        const int part = sum <= tuner->cores ? size->wanted : size->wanted * tuner->cores / sum;
-        atomic_store_explicit(&size->now, part > 1 ? part : 1, memory_order_relaxed);
+        const double part = sum <= tuner->cores ? size->need : size->need * tuner->cores / sum;
+        const int threads = (int)ceil(part - LITTLE);
+        atomic_store_explicit(&size->now, threads > 1 ? threads : 1, memory_order_relaxed);
     }
 }
 
 void sheaf__crew_size_start(struct sheaf__crew_size *size, struct sheaf__tuner *tuner, int most)
 {
-    *size = (struct sheaf__crew_size){.tuner = tuner, .most = most, .wanted = most, .now = most};
+    *size = (struct sheaf__crew_size){.tuner = tuner, .most = most, .need = most, .now = most};
     if (!tuner)
         return;
     sheaf__mutex_lock(&tuner->lock);
@@ -82,30 +88,25 @@ void sheaf__crew_size_made(struct sheaf__crew_size *size, uint64_t elements, int
     size->call_ns += call_ns;
 }
 
-/* Calls at once that keep up. */
-static int enough(const struct sheaf__crew_size *size)
+/* Calls at once that keep up, all the time: less than one is a thread that mostly waits. */
+static double enough(const struct sheaf__crew_size *size)
 {
     const double call = (double)size->call_ns / (double)size->made;
     const double feed = (double)size->feed_ns / (double)size->made;
     const double outside = (double)size->outside_ns / (double)size->taken;
     const double slower = feed > outside ? feed : outside, need = 1.25 * call;
-    if (need >= slower * size->most)
-        return size->most;
-    const int whole = (int)(need / slower);
-    return whole < 1 ? 1 : whole + (whole * slower < need);
+    return need >= slower * size->most ? size->most : need / slower;
 }
 
 static void tune(struct sheaf__crew_size *size)
 {
     struct sheaf__tuner *tuner = size->tuner;
-    const int wanted = enough(size);
+    const double need = enough(size);
     size->pieces = 0;
     size->made = size->taken = 0;
     size->call_ns = size->feed_ns = size->outside_ns = 0;
-    if (wanted == size->wanted)
-        return;
     sheaf__mutex_lock(&tuner->lock);
-    size->wanted = wanted;
+    size->need = need;
     divide(tuner);
     sheaf__mutex_unlock(&tuner->lock);
 }

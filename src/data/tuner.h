@@ -35,13 +35,15 @@ uint64_t sheaf__tuner_share(const struct sheaf__tuner *tuner);
  * So many calls at once keep up with the slower of two, who feeds them and who takes what comes, as
  * what a call takes is longer than what these two take for an element; a quarter more, since calls are
  * uneven. That is measured over some pieces of work and then holds for the next ones. Stages that
- * want more than there are cores get less in proportion, but one thread each.
+ * would keep more than all cores busy get less in proportion, rounded up to whole threads: one that
+ * waits for room takes no core from the others.
  *
  * The stage's own lock guards it. */
 struct sheaf__crew_size {
     struct sheaf__list_node node; /* in the tuner's list */
     struct sheaf__tuner *tuner;   /* NULL: the number is the program's */
-    int most, wanted;
+    int most;
+    double need; /* calls at once, for the tuner; less than one: it mostly waits */
     _Atomic int now;
     /* Measured since the last change. */
     int pieces;
