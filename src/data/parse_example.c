@@ -116,11 +116,12 @@ static bool holds(void *object, const void *address)
     return sheaf__map_holds(object, address);
 }
 
-/* Adds file, record and offset to the error about a record that is a view of a mapped file. */
+/* Adds file, record and offset to the error about a record that is a view of a mapped file; one of no
+ * bytes is, too: it has its place between header and footer. */
 static void locate(const sheaf_tensor *t, sheaf_bytes record, sheaf_error *err)
 {
     const struct sheaf__map *map =
-        record.size > 0 && t->buffer ? sheaf__buffer_find(t->buffer, holds, record.data) : NULL;
+        t->buffer ? sheaf__buffer_find(t->buffer, holds, record.data) : NULL;
     if (!map)
         return;
     sheaf_error ignored;

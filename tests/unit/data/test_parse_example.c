@@ -307,6 +307,59 @@ static void test_T34_errors_name_key_and_record(void **state)
     sheaf_frame_clear();
 }
 
+/* Records {"n": [i]}, from `first` on without a byte; the offset of that one. */
+static int64_t write_with_empty(const char *path, int count, int first)
+{
+    sheaf_error err = {0};
+    sheaf_record_writer *w;
+    sheaf_example *x = sheaf_example_new();
+    int64_t offset = 0;
+    rig_ok(sheaf_record_writer_open(path, SHEAF_COMPRESSION_NONE, &w, &err), &err);
+    for (int i = 0; i < count; i++) {
+        sheaf_bytes message = {0};
+        sheaf_example_clear(x);
+        sheaf_example_int64(x, "n", &(const int64_t){i}, 1);
+        if (i < first)
+            rig_ok(sheaf_example_serialize(x, &message, &err), &err);
+        rig_ok(sheaf_record_writer_put(w, message, &err), &err);
+        offset += i < first ? 16 + (int64_t)message.size : 0;
+    }
+    rig_ok(sheaf_record_writer_close(w, false, &err), &err);
+    sheaf_example_free(x);
+    return offset;
+}
+
+/* T34: a record of no bytes is a malformed Example where the key has no default; it is named as any
+ * other, by itself and in a batch, whoever read it, at the beginning of a file or behind others. */
+static void test_T34_empty_record_is_named(void **state)
+{
+    (void)state;
+    const sheaf_feature n = {.key = "n", .dtype = SHEAF_INT64};
+    const sheaf_interleave_options tuned = {.parallel = SHEAF_AUTOTUNE};
+    for (int first = 0; first < 4; first++)
+        for (int way = 0; way < 3; way++) {
+            sheaf_error err = {0};
+            sheaf_element *e;
+            const int64_t offset = write_with_empty(rig_path("r"), 4, first);
+            sheaf_dataset *d = sheaf_list_files(rig_path("r"), NULL);
+            if (way == 2)
+                d = sheaf_dataset_interleave(d, sheaf_open_tfrecord, NULL, &tuned);
+            else
+                d = sheaf_dataset_flat_map(d, sheaf_open_tfrecord, NULL);
+            d = way ? sheaf_dataset_batch(d, 4, NULL) : sheaf_dataset_skip(d, first);
+            d = sheaf_dataset_parse_example(d, &n, 1);
+            sheaf_iterator *it = sheaf_dataset_iterate(d);
+            rig_fails(sheaf_iterator_next(it, &e, &err), &err, SHEAF_ERR_INVALID_ARGUMENT,
+                      "key \"n\"");
+            assert_string_equal(err.file, rig_path("r"));
+            assert_int_equal(err.record, first);
+            assert_int_equal(err.offset, offset);
+            sheaf_iterator_free(it);
+            sheaf_dataset_free(d);
+            sheaf_frame_clear();
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -316,6 +369,7 @@ int main(void)
         rig_test(test_rows_of_parsed_batches),
         rig_test(test_ragged_records_are_padded),
         rig_test(test_T34_errors_name_key_and_record),
+        rig_test(test_T34_empty_record_is_named),
     };
     return rig_run(tests);
 }
