@@ -180,6 +180,22 @@ static bool take_extra(const uint8_t *extra, size_t size, struct sheaf__zip_memb
     return m->size != UINT32_MAX && m->packed != UINT32_MAX && *offset != UINT32_MAX;
 }
 
+/* The header of a member, which gives its name again. */
+static sheaf_status check_name(struct sheaf__zip_file *z, const struct sheaf__zip_member *m,
+                               uint64_t offset, size_t size, sheaf_error *err)
+{
+    char *name = sheaf__alloc(size + 1);
+    if (!name)
+        return sheaf__no_memory(err, "the members of an archive");
+    sheaf_status status = read_exactly(z, offset, name, size, err);
+    name[status < 0 ? 0 : size] = '\0';
+    if (status >= 0 && (size != strlen(m->name) || memcmp(name, m->name, size) != 0))
+        status = fault(z, err, SHEAF_ERR_DATA_LOSS, offset,
+                       "member '%.100s' is called '%.100s' in its own header", m->name, name);
+    sheaf__free(name);
+    return status;
+}
+
 /* Where the bytes of the member begin: behind a header of its own. */
 static sheaf_status find_data(struct sheaf__zip_file *z, struct sheaf__zip_member *m,
                               uint64_t offset, sheaf_error *err)
@@ -195,7 +211,7 @@ static sheaf_status find_data(struct sheaf__zip_file *z, struct sheaf__zip_membe
         return fault(z, err, SHEAF_ERR_DATA_LOSS, offset,
                      "member '%.100s' of %llu bytes is not where the directory has it", m->name,
                      (unsigned long long)m->packed);
-    return SHEAF_OK;
+    return check_name(z, m, offset + LOCAL_SIZE, load16(local + 26), err);
 }
 
 static sheaf_status check_member(const struct sheaf__zip_file *z, const struct sheaf__zip_member *m,

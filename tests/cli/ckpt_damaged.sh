@@ -16,3 +16,8 @@ echo $?
 mkdir empty
 $SHEAF ckpt list empty 2>&1
 echo $?
+echo --- a member of another name
+cp "$GOLDEN/npy/stored.npz" renamed.npz
+printf X | dd of=renamed.npz bs=1 seek=30 conv=notrunc status=none
+$SHEAF ckpt verify renamed.npz 2>&1
+echo $?

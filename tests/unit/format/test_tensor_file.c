@@ -483,6 +483,28 @@ static void npz_errors(void **state)
                   cases[i].message);
         assert_non_null(strstr(err.file, "b.npz"));
     }
+    /* The header of the member itself, at the start of the file, says another name. */
+    static const struct {
+        size_t at;
+        char byte;
+        const char *message;
+    } names[] = {
+        {30, 'b', "member 'a.npy' is called 'b.npy' in its own header"},
+        {34, 'z', "member 'a.npy' is called 'a.npz' in its own header"},
+        {26, 4, "member 'a.npy' is called 'a.np' in its own header"},
+        {30, '\0', "member 'a.npy' is called '' in its own header"},
+    };
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        sheaf_tensor_file *f = NULL;
+        const char right = bytes[names[i].at];
+        bytes[names[i].at] = names[i].byte;
+        rig_ok(sheaf__file_replace(rig_path("b.npz"), bytes, size, &err), &err);
+        rig_fails(sheaf_tensor_file_open(rig_path("b.npz"), &f, &err), &err, SHEAF_ERR_DATA_LOSS,
+                  names[i].message);
+        assert_non_null(strstr(err.file, "b.npz"));
+        assert_true(err.offset == 30);
+        bytes[names[i].at] = right;
+    }
     sheaf__free(bytes);
 }
 
