@@ -28,6 +28,8 @@ typedef struct sheaf_bundle_entry {
 } sheaf_bundle_entry;
 /** Entry `i` in the order of keys. SHEAF_END past the last. */
 SHEAF_API sheaf_status sheaf_bundle_get(const sheaf_bundle *b, size_t i, sheaf_bundle_entry *entry);
+/** How many data files its tensors are in. Their names say more than that after a checkpoint was replaced: the new files must
+ *  not have the names of the old ones. */
 SHEAF_API int sheaf_bundle_shards(const sheaf_bundle *b);
 /** Description of the sharding policy it was saved with, NULL if it is not known. */
 SHEAF_API const char *sheaf_bundle_description(const sheaf_bundle *b);

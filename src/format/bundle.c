@@ -7,6 +7,7 @@
 #include "tensor/frame.h"
 #include "tensor/tensor.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 void sheaf_bundle_free(sheaf_bundle *b)
@@ -45,6 +46,30 @@ static sheaf_status read_index(sheaf_bundle *b, sheaf_error *err)
     return status;
 }
 
+static int compare_numbers(const void *a, const void *b)
+{
+    const int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Counts the data files that items are in. */
+static sheaf_status count_shards(sheaf_bundle *b, sheaf_error *err)
+{
+    size_t count = 0;
+    int32_t *shards = sheaf__alloc_array(b->index.count + 1, sizeof(*shards));
+    if (!shards)
+        return sheaf__no_memory(err, "a checkpoint");
+    for (size_t i = 0; i < b->index.count; i++)
+        if (!b->index.items[i].slices)
+            shards[count++] = b->index.items[i].shard;
+    if (count)
+        qsort(shards, count, sizeof(*shards), compare_numbers);
+    for (size_t i = 0; i < count; i++)
+        b->shards += i == 0 || shards[i] != shards[i - 1];
+    sheaf__free(shards);
+    return SHEAF_OK;
+}
+
 sheaf_status sheaf_bundle_open(const char *path, sheaf_bundle **bundle, sheaf_error *err)
 {
     if (!path)
@@ -54,6 +79,8 @@ sheaf_status sheaf_bundle_open(const char *path, sheaf_bundle **bundle, sheaf_er
         return sheaf__no_memory(err, "a checkpoint");
     b->prefix = sheaf__strdup(path);
     sheaf_status status = b->prefix ? read_index(b, err) : sheaf__no_memory(err, "a checkpoint");
+    if (status >= 0)
+        status = count_shards(b, err);
     if (status < 0) {
         sheaf_bundle_free(b);
         return status;
@@ -87,7 +114,7 @@ sheaf_status sheaf_bundle_get(const sheaf_bundle *b, size_t i, sheaf_bundle_entr
 
 int sheaf_bundle_shards(const sheaf_bundle *b)
 {
-    return b ? b->index.shards : 0;
+    return b ? b->shards : 0;
 }
 
 const char *sheaf_bundle_description(const sheaf_bundle *b)

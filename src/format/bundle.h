@@ -21,6 +21,7 @@ struct sheaf__bundle_file {
 struct sheaf_bundle {
     char *prefix;
     struct sheaf__bundle_index index;
+    int shards;   /* data files that hold something; index.shards is what their names say */
     size_t first; /* first item that is not a slice of another */
     struct sheaf__bundle_file files[SHEAF__BUNDLE_FILES];
     unsigned next_file;            /* the one to be closed when another is needed */

@@ -22,6 +22,12 @@ $SHEAF ckpt reshard --shards 3 ps/sharded-1 three
 $SHEAF ckpt show --json three
 $SHEAF ckpt verify three
 $SHEAF ckpt diff ps/sharded-1 three
+echo --- over one that is there, whose data file has the name
+$SHEAF ckpt reshard one again
+$SHEAF ckpt show again
+$SHEAF ckpt show --json again
+$SHEAF ckpt verify again
+ls again.*
 echo --- refused
 try() { $SHEAF ckpt "$@" 2>&1; echo "exit $?"; }
 try convert "$GOLDEN/checkpoint/dtypes/all" x.safetensors
