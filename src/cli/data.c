@@ -121,11 +121,8 @@ static int print_all(const char *folder, FILE *to)
     return count;
 }
 
-static int print(const char *folder, int code)
+static int print(const char *folder, FILE *to, int code)
 {
-    FILE *to = output ? fopen(output, "w") : stdout;
-    if (!to)
-        return failed("cannot write", output);
     if (print_all(folder, to) <= 0)
         fprintf(stderr, "sheaf data explain: the program ended no pass over a dataset of sheaf\n");
     if (output && fclose(to) != 0)
@@ -145,10 +142,17 @@ static int explain_main(int argc, char **argv)
     snprintf(folder, sizeof(folder), "%s/sheaf-XXXXXX", parent && *parent ? parent : "/tmp");
     if (!mkdtemp(folder))
         return failed("cannot make the folder", folder);
+    /* Before the program, whose run would be for nothing. */
+    FILE *to = output ? fopen(output, "we") : stdout;
+    if (!to) {
+        code = failed("cannot write", output);
+        rmdir(folder);
+        return code;
+    }
     snprintf(file, sizeof(file), "%s/" NAME, folder);
     setenv("SHEAF_EXPLAIN", file, 1);
     code = run(argv + rest);
-    code = print(folder, code);
+    code = print(folder, to, code);
     rmdir(folder);
     return code;
 }
