@@ -16,6 +16,12 @@ for c in run records data ckpt bench; do
     page "sheaf-$c.1.scd" >page.txt
     diff help.txt page.txt && echo "$c: $(wc -l <page.txt) options"
 done
+# the first page has every command of a second word
+for c in records data ckpt; do
+    for w in $($SHEAF $c --help | sed -nE 's/^  ([a-z]+) .*/\1/p'); do
+        grep -qE "^\*sheaf\* \*$c\* .*\*$w\*" "$DOCS/sheaf.1.scd" && echo "$c $w"
+    done
+done
 $SHEAF --help | grep -oE '^ +SHEAF_[A-Z_]+' | tr -d ' ' | sort >help.txt
 grep -oE '^\*SHEAF_[A-Z_]+\*$' "$DOCS/sheaf.7.scd" | tr -d '*' | sort >page.txt
 diff help.txt page.txt && echo "the same variables"
