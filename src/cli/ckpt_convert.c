@@ -79,10 +79,17 @@ static bool look_at(const char *path, struct stat *st)
     return size < (int)sizeof(file) && stat(file, st) == 0;
 }
 
+static bool are_same(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+/* `to` may also be the index file of a checkpoint, as `from` may. */
 static sheaf_status check_apart(const char *from, const char *to, sheaf_error *err)
 {
     struct stat a, b;
-    if (look_at(from, &a) && look_at(to, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino)
+    if (look_at(from, &a) &&
+        ((look_at(to, &b) && are_same(&a, &b)) || (stat(to, &b) == 0 && are_same(&a, &b))))
         return sheaf_error_set(err, SHEAF_ERR_INVALID_ARGUMENT,
                                "'%s' is what is read, expected another name to write to", to);
     return SHEAF_OK;

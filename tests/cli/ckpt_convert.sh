@@ -48,5 +48,6 @@ for to in '' none/ m m/../m /dev/null; do
     try reshard one "$to"
 done
 try reshard m m/ckpt-5
+try reshard m m/ckpt-5.index
 try convert m.npz ./m.npz
 ls -A none* m_temp m.index 2>/dev/null
