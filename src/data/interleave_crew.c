@@ -37,7 +37,7 @@ struct sheaf__interleave_crew {
     struct sheaf__cond changed;
     struct sheaf__cond hired; /* more threads shall work */
     struct sheaf__crew_size size;
-    int arrived, working; /* threads that have a number; how many of them work */
+    int arrived; /* threads that have a number */
     struct source **slots;
     size_t open, at, in_block;
     struct source *dead; /* to be freed by the consumer, without the lock */
@@ -192,7 +192,7 @@ static void crew_main(void *user)
     sheaf__mutex_lock(&crew->lock);
     const int number = crew->arrived++;
     while (status >= 0) {
-        if (number >= sheaf__crew_size_now(&crew->size)) {
+        if (sheaf__crew_size_idle(&crew->size, number)) {
             status = sheaf__cond_wait(&crew->hired, &crew->lock, &wait, &ignored);
             continue;
         }
@@ -327,10 +327,8 @@ static void arrive(struct sheaf__interleave_crew *crew)
 {
     look(crew);
     sheaf__crew_size_arrive(&crew->size);
-    const int working = sheaf__crew_size_now(&crew->size);
-    if (working > crew->working)
+    if (sheaf__crew_size_hires(&crew->size))
         sheaf__cond_broadcast(&crew->hired);
-    crew->working = working;
 }
 
 /* The sources that were opened before the threads run. */

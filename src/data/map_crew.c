@@ -45,7 +45,7 @@ struct sheaf__map_crew {
     struct sheaf__cond changed;
     struct sheaf__cond hired; /* more threads shall work */
     struct sheaf__crew_size size;
-    int arrived, working; /* threads that have a number; how many of them work */
+    int arrived; /* threads that have a number */
     struct sheaf__list tickets;
     int ticket_count;
     uint64_t done, done_bytes; /* tickets so far, bytes of their results */
@@ -234,7 +234,7 @@ static void stand_by(struct sheaf__map_crew *crew, int number)
     if (number < sheaf__crew_size_now(&crew->size))
         return;
     sheaf__mutex_lock(&crew->lock);
-    while (status >= 0 && number >= sheaf__crew_size_now(&crew->size))
+    while (status >= 0 && sheaf__crew_size_idle(&crew->size, number))
         status = sheaf__cond_wait(&crew->hired, &crew->lock, &wait, &ignored);
     sheaf__mutex_unlock(&crew->lock);
 }
@@ -296,10 +296,8 @@ static void arrive(struct sheaf__map_crew *crew)
 {
     look(crew);
     sheaf__crew_size_arrive(&crew->size);
-    const int working = sheaf__crew_size_now(&crew->size);
-    if (working > crew->working)
+    if (sheaf__crew_size_hires(&crew->size))
         sheaf__cond_broadcast(&crew->hired);
-    crew->working = working;
 }
 
 /* Takes a ticket that is done out of the list. */

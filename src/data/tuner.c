@@ -59,7 +59,8 @@ static void divide(struct sheaf__tuner *tuner)
 
 void sheaf__crew_size_start(struct sheaf__crew_size *size, struct sheaf__tuner *tuner, int most)
 {
-    *size = (struct sheaf__crew_size){.tuner = tuner, .most = most, .need = most, .now = most};
+    *size = (struct sheaf__crew_size){
+        .tuner = tuner, .most = most, .need = most, .now = most, .idle = most};
     if (!tuner)
         return;
     sheaf__mutex_lock(&tuner->lock);
@@ -78,6 +79,24 @@ void sheaf__crew_size_stop(struct sheaf__crew_size *size)
     divide(tuner);
     sheaf__mutex_unlock(&tuner->lock);
     size->tuner = NULL;
+}
+
+bool sheaf__crew_size_idle(struct sheaf__crew_size *size, int number)
+{
+    if (number < sheaf__crew_size_now(size))
+        return false;
+    if (number < size->idle)
+        size->idle = number;
+    return true;
+}
+
+/* Other stages change the number at any time, so it is no use to compare it with the last one seen. */
+bool sheaf__crew_size_hires(struct sheaf__crew_size *size)
+{
+    if (size->idle >= sheaf__crew_size_now(size))
+        return false;
+    size->idle = size->most;
+    return true;
 }
 
 void sheaf__crew_size_made(struct sheaf__crew_size *size, uint64_t elements, int64_t feed_ns,

@@ -45,6 +45,7 @@ struct sheaf__crew_size {
     int most;
     double need; /* calls at once, for the tuner; less than one: it mostly waits */
     _Atomic int now;
+    int idle; /* lowest number of a thread that stands by; `most`: none */
     /* Measured since the last change. */
     int pieces;
     uint64_t made, taken; /* elements */
@@ -58,6 +59,10 @@ static inline int sheaf__crew_size_now(const struct sheaf__crew_size *size)
 {
     return atomic_load_explicit(&size->now, memory_order_relaxed);
 }
+/* Whether the thread of this number, from 0, shall stand by until it is woken. */
+bool sheaf__crew_size_idle(struct sheaf__crew_size *size, int number);
+/* Whether a thread that stands by shall work again: then all of them have to be woken, and look. */
+bool sheaf__crew_size_hires(struct sheaf__crew_size *size);
 /* So many elements were fed and made in these times. */
 void sheaf__crew_size_made(struct sheaf__crew_size *size, uint64_t elements, int64_t feed_ns,
                            int64_t call_ns);

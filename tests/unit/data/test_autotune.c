@@ -407,6 +407,37 @@ static void test_cores_are_divided(void **state)
         assert_int_equal(found[i], expected[i]);
 }
 
+static void hire(void *user)
+{
+    struct sheaf__tuner tuner;
+    struct sheaf__crew_size a, b;
+    bool *found = user;
+    sheaf__tuner_start(&tuner, &(sheaf_dataset_options){0});
+    sheaf__crew_size_start(&a, &tuner, 8);
+    found[0] = sheaf__crew_size_idle(&a, 7);
+    sheaf__crew_size_start(&b, &tuner, 8);
+    found[1] = sheaf__crew_size_idle(&a, 3);
+    found[2] = sheaf__crew_size_idle(&a, 7) && sheaf__crew_size_idle(&a, 4);
+    found[3] = sheaf__crew_size_hires(&a);
+    sheaf__crew_size_stop(&b);
+    found[4] = sheaf__crew_size_hires(&a);
+    found[5] = sheaf__crew_size_hires(&a);
+    found[6] = sheaf__crew_size_idle(&a, 7) || sheaf__crew_size_idle(&a, 4);
+    sheaf__crew_size_stop(&a);
+}
+
+/* A thread that stands by because another stage came works again when that one went, though the
+ * consumer never was there in between: eight, four and eight threads. */
+static void test_idle_threads_are_hired(void **state)
+{
+    (void)state;
+    const bool expected[] = {false, false, true, false, true, false, false};
+    bool found[7];
+    simulate(1, EIGHT, hire, found);
+    for (size_t i = 0; i < 7; i++)
+        assert_int_equal(found[i], expected[i]);
+}
+
 /* ---- optimizations ---- */
 
 struct optimized {
@@ -730,6 +761,7 @@ int main(void)
         rig_test(test_idle_stage_takes_no_core),
         rig_test(test_explain_tells_most_of_the_pass),
         rig_test(test_cores_are_divided),
+        rig_test(test_idle_threads_are_hired),
         rig_test(test_S188_optimizations),
         rig_test(test_order_is_not_tuned),
         rig_test(test_budget_of_memory),
