@@ -28,7 +28,7 @@ echo old >x.npz
 echo --- one file
 stop INT 'x.npz.tmp-*' convert --deflate large.safetensors x.npz
 stop TERM 'y.safetensors.tmp-*' convert large.safetensors y.safetensors
-stop HUP 'ck_temp/*' convert large.safetensors ck
+stop TERM 'ck_temp/*' convert large.safetensors ck
 echo --- thousands of shards
 stop INT 'many_temp/part-00010-*' reshard --max-size 4 small.safetensors many
 echo --- left
