@@ -78,8 +78,15 @@ sheaf_status sheaf__error_at(sheaf_error *err, sheaf_status status,
 {
     va_list args;
     va_start(args, format);
-    sheaf__verror(err, status, format, args);
+    sheaf__verror_at(err, status, where, format, args);
     va_end(args);
+    return status;
+}
+
+sheaf_status sheaf__verror_at(sheaf_error *err, sheaf_status status,
+                              const struct sheaf__place *where, const char *format, va_list args)
+{
+    sheaf__verror(err, status, format, args);
     if (!err)
         return status;
     if (where->file)

@@ -37,6 +37,9 @@ struct sheaf__place {
 sheaf_status sheaf__error_at(sheaf_error *err, sheaf_status status,
                              const struct sheaf__place *where, const char *format, ...)
     SHEAF_PRINTF(4, 5) __attribute__((cold));
+sheaf_status sheaf__verror_at(sheaf_error *err, sheaf_status status,
+                              const struct sheaf__place *where, const char *format, va_list args)
+    SHEAF_PRINTF(4, 0) __attribute__((cold));
 
 /* What the system said: status chosen from `code` (an errno value), file and message "cannot <op>:
  * <text of code>". */

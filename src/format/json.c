@@ -12,12 +12,10 @@ bool sheaf__json_fail(struct sheaf__json *j, const char *format, ...)
         return false;
     const struct sheaf__place place = {j->path, SHEAF__UNKNOWN,
                                        j->base + (uint64_t)(j->at - j->start)};
-    sheaf_error cause;
     va_list args;
     va_start(args, format);
-    sheaf__verror(&cause, SHEAF_ERR_DATA_LOSS, format, args);
+    j->status = sheaf__verror_at(j->err, SHEAF_ERR_DATA_LOSS, &place, format, args);
     va_end(args);
-    j->status = sheaf__error_at(j->err, SHEAF_ERR_DATA_LOSS, &place, "%s", cause.message);
     return false;
 }
 

@@ -32,11 +32,10 @@ static __attribute__((cold)) sheaf_status fail(const struct parser *p, sheaf_err
     const struct sheaf__place place = {p->path, SHEAF__UNKNOWN,
                                        (uint64_t)((const uint8_t *)p->at - p->file)};
     va_list args;
-    sheaf_error cause;
     va_start(args, format);
-    sheaf__verror(&cause, status, format, args);
+    sheaf__verror_at(err, status, &place, format, args);
     va_end(args);
-    return sheaf__error_at(err, status, &place, "%s", cause.message);
+    return status;
 }
 
 /* ---- words ---- */

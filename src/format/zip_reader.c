@@ -42,12 +42,11 @@ static __attribute__((cold)) sheaf_status fault(const struct sheaf__zip_file *z,
                                                 const char *format, ...)
 {
     const struct sheaf__place place = {sheaf__file_path(z->file), SHEAF__UNKNOWN, offset};
-    sheaf_error cause;
     va_list args;
     va_start(args, format);
-    sheaf__verror(&cause, status, format, args);
+    sheaf__verror_at(err, status, &place, format, args);
     va_end(args);
-    return sheaf__error_at(err, status, &place, "%s", cause.message);
+    return status;
 }
 
 static uint16_t load16(const uint8_t *data)
