@@ -184,6 +184,9 @@ sheaf_status sheaf__core_check(const struct sheaf__core *core, uint64_t seq, she
 /* The same, but for lost members. */
 sheaf_status sheaf__core_check_failure(const struct sheaf__core *core, uint64_t seq,
                                        sheaf_error *err);
+/* The same, but for what members have aborted beyond place `when` among their rounds. */
+sheaf_status sheaf__core_check_until(const struct sheaf__core *core, uint64_t seq, uint64_t when,
+                                     sheaf_error *err);
 
 /* ---- exchanges between members (exchange.c) ---- */
 

@@ -136,15 +136,23 @@ void sheaf__core_event(struct sheaf__core *core)
     sheaf__shm_poke(core);
 }
 
-sheaf_status sheaf__core_check_failure(const struct sheaf__core *core, uint64_t seq,
-                                       sheaf_error *err)
+sheaf_status sheaf__core_check_until(const struct sheaf__core *core, uint64_t seq, uint64_t when,
+                                     sheaf_error *err)
 {
     if (core->failure.status < 0)
         return sheaf__error_copy(err, &core->failure);
-    for (size_t i = 0; i < core->abort_count; i++)
-        if (core->aborts[i].epoch == core->epoch && seq >= core->aborts[i].seq)
-            return sheaf__error_copy(err, &core->aborts[i].cause);
+    for (size_t i = 0; i < core->abort_count; i++) {
+        const struct sheaf__abort *a = &core->aborts[i];
+        if (a->epoch == core->epoch && a->seq <= seq && a->when <= when)
+            return sheaf__error_copy(err, &a->cause);
+    }
     return SHEAF_OK;
+}
+
+sheaf_status sheaf__core_check_failure(const struct sheaf__core *core, uint64_t seq,
+                                       sheaf_error *err)
+{
+    return sheaf__core_check_until(core, seq, UINT64_MAX, err);
 }
 
 sheaf_status sheaf__core_check(const struct sheaf__core *core, uint64_t seq, sheaf_error *err)

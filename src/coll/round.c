@@ -61,25 +61,14 @@ static sheaf_status find_left_out(struct sheaf__core *core, sheaf_error *err)
 
 /* ---- going on ---- */
 
-/* Whether this member's round has failed. What a member has aborted after the round concerns the calls after it. */
-static sheaf_status check_round(const struct sheaf__core *core, sheaf_error *err)
-{
-    if (core->failure.status < 0)
-        return sheaf__error_copy(err, &core->failure);
-    for (size_t i = 0; i < core->abort_count; i++) {
-        const struct sheaf__abort *a = &core->aborts[i];
-        if (a->epoch == core->epoch && a->seq <= core->seq && a->when <= core->when)
-            return sheaf__error_copy(err, &a->cause);
-    }
-    return SHEAF_OK;
-}
-
 static sheaf_status go_on(struct sheaf__channel *c, sheaf_error *err)
 {
     struct sheaf__core *core = c->core;
     sheaf_error error = {0};
     sheaf__mutex_lock(&c->team->lock);
-    sheaf_status failed = check_round(core, err), status = SHEAF_OK;
+    /* What a member has aborted after the round concerns the calls after it. */
+    sheaf_status failed = sheaf__core_check_until(core, core->seq, core->when, err);
+    sheaf_status status = SHEAF_OK;
     if (failed == SHEAF_OK) {
         core->when++;
         status = find_left_out(core, &error);

@@ -275,15 +275,16 @@ sheaf_status sheaf__team_new(const struct sheaf__team_options *options,
 static sheaf_error reason_to_end(struct sheaf__team *team)
 {
     sheaf_error reason = {0};
-    const sheaf_task *own = &team->members[team->rank].task;
     sheaf__mutex_lock(&team->lock);
     sheaf__error_keep_first(&reason, &team->blame);
     for (int i = 0; i < SHEAF__CHANNELS && reason.status >= 0; i++)
         if (team->cores[i])
             sheaf__core_check_failure(team->cores[i], team->cores[i]->seq, &reason);
     sheaf__mutex_unlock(&team->lock);
-    if (reason.status < 0 && !reason.peer.job[0])
-        sheaf__error_set_peer(&reason, own->job, own->index);
+    if (reason.status < 0 && !reason.peer.job[0]) {
+        const sheaf_task own = sheaf__net_task(team->net);
+        sheaf__error_set_peer(&reason, own.job, own.index);
+    }
     return reason;
 }
 
