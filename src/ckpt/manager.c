@@ -29,9 +29,10 @@ struct sheaf_checkpoint_manager {
     int max_to_keep;
     int64_t every_steps;
     sheaf_checkpoint_options save;
-    struct sheaf__snapshot *snapshot; /* of saves in the background; NULL: there are none */
-    struct sheaf__next_save next;     /* that is under way */
-    bool stepped;                     /* `last_step` is known */
+    bool background;
+    struct sheaf__snapshot snapshot; /* of saves in the background */
+    struct sheaf__next_save next;    /* that is under way */
+    bool stepped;                    /* `last_step` is known */
     int64_t last_step;
     bool adopted; /* `state` was read */
     struct sheaf__state_file state;
@@ -48,9 +49,7 @@ void sheaf_checkpoint_manager_free(sheaf_checkpoint_manager *m)
         return;
     sheaf__ckpt_save_drop(m->next.saving);
     sheaf__free(m->next.path);
-    if (m->snapshot)
-        sheaf__snapshot_free(m->snapshot);
-    sheaf__free(m->snapshot);
+    sheaf__snapshot_free(&m->snapshot);
     sheaf__ckpt_unlock(m->lock);
     sheaf__state_file_free(&m->state);
     sheaf__free(m->directory);
@@ -121,11 +120,10 @@ sheaf_status sheaf_checkpoint_manager_new(sheaf_checkpoint *c, const char *direc
     m->max_to_keep = o->max_to_keep ? o->max_to_keep : DEFAULT_KEEP;
     m->every_steps = o->every_steps;
     m->save = o->save;
-    m->snapshot = o->background ? sheaf__calloc(1, sizeof(*m->snapshot)) : NULL;
-    const bool ready = m->prefix && (m->snapshot || !o->background);
+    m->background = o->background;
     /* If it is this process, better now than after the first hour of training. */
     struct sheaf__ckpt_save how = {0};
-    sheaf_status status = ready ? look_who_saves(m, &how, err) : no_memory(err);
+    sheaf_status status = m->prefix ? look_who_saves(m, &how, err) : no_memory(err);
     if (status < 0) {
         sheaf_checkpoint_manager_free(m);
         return status;
@@ -245,7 +243,7 @@ static sheaf_status settle(sheaf_checkpoint_manager *m, const char **path, sheaf
 /* Whether the next save can be written while the program goes on: parameter servers write what they have at one moment. */
 static bool can_go_on(const sheaf_checkpoint_manager *m, bool last)
 {
-    return m->snapshot && !last && (!m->group || m->group->cls->finish);
+    return m->background && !last && (!m->group || m->group->cls->finish);
 }
 
 sheaf_status sheaf_manager_wait(sheaf_checkpoint_manager *m, sheaf_error *err)
@@ -266,7 +264,7 @@ sheaf_status sheaf_manager_save(sheaf_checkpoint_manager *m, bool last, const ch
     const char *saved = NULL;
     SHEAF__TRY(settle(m, &saved, err));
     SHEAF__TRY(look_who_saves(m, &how, err));
-    how.snapshot = can_go_on(m, last) ? m->snapshot : NULL;
+    how.snapshot = can_go_on(m, last) ? &m->snapshot : NULL;
     SHEAF__TRY(sheaf__checkpoint_begin_next(m->checkpoint, &how, m->prefix, &m->next, err));
     if (how.snapshot)
         saved = sheaf__frame_text(m->next.path, strlen(m->next.path));
