@@ -3,9 +3,9 @@
  * entries come out; every tensor is read or refused; what verifies can be read in full; what was read
  * writes an index that reads the same. The first byte chooses: even, a file; odd, entries as pairs of
  * sized texts. The data file is the input itself. */
-#include "base/context.h"
+#include "target.h"
+
 #include "base/file.h"
-#include "base/fs.h"
 #include "format/bundle.h"
 #include "tensor/heap.h"
 
@@ -13,27 +13,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(bool holds)
-{
-    if (!holds)
-        abort();
-}
-
-/* A file system in memory, made once. */
-static void set_up(void)
-{
-    static sheaf_context *context;
-    static struct sheaf__fs *fs;
-    if (context)
-        return;
-    fs = sheaf__fs_memory_new();
-    must(fs && sheaf_context_new(NULL, &context, NULL) == SHEAF_OK);
-    sheaf__context_set_fs(context, fs);
-    sheaf_context_enter(context);
-}
 
 /* The pairs of the input in a whole table; keys that do not ascend are left out. */
 static void make_table(struct sheaf__table_writer *w, const uint8_t *data, size_t size)
@@ -111,7 +90,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct sheaf__table_writer w = {0};
     sheaf_bundle *b = NULL;
     sheaf_error err = {0};
-    set_up();
+    files_in_memory(NULL);
     bool entries = size && data[0] & 1;
     if (entries) {
         make_table(&w, data + 1, size - 1);

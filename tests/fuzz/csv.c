@@ -2,26 +2,18 @@
 /* Any bytes as a CSV file: mapped, and read in chunks of few bytes, one row a call or several, the same comes out as from
  * a reader that looks at one byte after the other, and wrong rows are wrong to both. The first byte says what the columns
  * are and how the file is read. */
-#include "format/csv.h"
-#include "base/context.h"
+#include "target.h"
+
 #include "base/file.h"
-#include "base/fs.h"
 #include "base/mem.h"
 #include "base/number.h"
+#include "format/csv.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define COLUMNS 4
 #define ROWS    5 /* a call */
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(bool holds)
-{
-    if (!holds)
-        abort();
-}
 
 /* ---- what must come out ---- */
 
@@ -247,19 +239,6 @@ static void check(const struct sheaf__csv_format *f, size_t rows, const struct t
     sheaf__csv_source_free(s);
 }
 
-/* A context whose files are in memory. */
-static void set_up(void)
-{
-    static sheaf_context *context;
-    if (context)
-        return;
-    must(sheaf_context_new(NULL, &context, NULL) == SHEAF_OK);
-    sheaf_context_enter(context);
-    struct sheaf__fs *fs = sheaf__fs_memory_new();
-    must(fs);
-    sheaf__context_set_fs(context, fs);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size < 1)
@@ -284,7 +263,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         columns[0].dtype = SHEAF_INT64;
         columns[0].otherwise.int64 = 17;
     }
-    set_up();
+    files_in_memory(NULL);
     must(sheaf__file_replace("/rows", data + 1, size - 1, NULL) == SHEAF_OK);
     struct text expected = expect(&f, data + 1, size - 1);
     check(&f, 1, &expected);

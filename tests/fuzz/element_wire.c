@@ -1,20 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as an element: reading ends and stays in them; what was read, written and read again is the same,
  * byte for byte, wherever it lies. */
+#include "target.h"
+
 #include "format/element_wire.h"
 
 #include "base/mem.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(bool holds)
-{
-    if (!holds)
-        abort();
-}
 
 /* Reads the bytes where they lie, or one byte further. */
 static sheaf_element *get(const void *data, size_t size, size_t shift, uint8_t **copy, size_t *used)

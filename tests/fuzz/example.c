@@ -1,22 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as a tf.train.Example: parsing ends and stays in its columns; alone and in a batch it says the
  * same; what was parsed, built and parsed again is the same. */
-#include "format/example.h"
+#include "target.h"
+
 #include "base/mem.h"
+#include "format/example.h"
 #include "tensor/tensor.h"
 
 #include <sheaf/frame.h>
 
 #include <stdlib.h>
 #include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(bool holds)
-{
-    if (!holds)
-        abort();
-}
 
 static const int64_t defaults[2] = {7, 8};
 static const sheaf_feature features[] = {

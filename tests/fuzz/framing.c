@@ -2,22 +2,14 @@
 /* Any bytes as a text file, or as one of records of fixed size: mapped, and read in chunks of few bytes,
  * the records come out that a naive reader finds, and the same end. The first byte says which: 0 is text,
  * others give the sizes of a record, the header and the footer. */
-#include "base/context.h"
+#include "target.h"
+
 #include "base/file.h"
-#include "base/fs.h"
 #include "base/mem.h"
 #include "format/record.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(bool holds)
-{
-    if (!holds)
-        abort();
-}
 
 /* What is to come: records one after the other, each with its size before it. */
 struct expected {
@@ -105,19 +97,6 @@ static void check(const struct expected *x, const struct sheaf__record_options *
     sheaf__record_source_free(s);
 }
 
-/* A context whose files are in memory. */
-static void set_up(void)
-{
-    static sheaf_context *context;
-    if (context)
-        return;
-    must(sheaf_context_new(NULL, &context, NULL) == SHEAF_OK);
-    sheaf_context_enter(context);
-    struct sheaf__fs *fs = sheaf__fs_memory_new();
-    must(fs);
-    sheaf__context_set_fs(context, fs);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size < 1)
@@ -125,7 +104,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const unsigned kind = data[0];
     struct sheaf__record_options options = {.compression = SHEAF_COMPRESSION_NONE};
     struct expected x;
-    set_up();
+    files_in_memory(NULL);
     must(sheaf__file_replace("/records", data + 1, size - 1, NULL) == SHEAF_OK);
     if (kind == 0) {
         options.framing = &sheaf__framing_lines;

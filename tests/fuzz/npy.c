@@ -2,36 +2,14 @@
 /* Any bytes as a file of NumPy's: it is refused with a message, or all elements that its header says can be read, whose
  * bytes are those of the file: numbers as they lie (a column-major array by columns), byte strings without their zeros.
  * The array is never larger than the file has bytes for. */
-#include "format/npy.h"
-#include "base/context.h"
+#include "target.h"
+
 #include "base/file.h"
-#include "base/fs.h"
 #include "base/mem.h"
+#include "format/npy.h"
 #include "tensor/shape.h"
 
-#include <stdlib.h>
 #include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(bool holds)
-{
-    if (!holds)
-        abort();
-}
-
-/* A context whose files are in memory. */
-static void set_up(void)
-{
-    static sheaf_context *context;
-    if (context)
-        return;
-    must(sheaf_context_new(NULL, &context, NULL) == SHEAF_OK);
-    sheaf_context_enter(context);
-    struct sheaf__fs *fs = sheaf__fs_memory_new();
-    must(fs);
-    sheaf__context_set_fs(context, fs);
-}
 
 /* Where element `i` of the array (row-major) lies in the file, in elements. */
 static size_t place_of(const struct sheaf__npy *npy, int64_t i)
@@ -89,7 +67,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct sheaf__npy npy;
     sheaf_error err = {0};
-    set_up();
+    files_in_memory(NULL);
     must(sheaf__file_replace("/a.npy", data, size, NULL) == SHEAF_OK);
     const sheaf_status status = sheaf__npy_parse(data, size, "/a.npy", &npy, &err);
     sheaf_tensor *t = sheaf__npy_load("/a.npy", &err);

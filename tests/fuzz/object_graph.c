@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as the object graph of a checkpoint: an error or a graph comes out, whose edges lead to
  * nodes that are there; written, it reads the same and writes the same bytes again. */
+#include "target.h"
+
 #include "format/object_graph.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(bool holds)
-{
-    if (!holds)
-        abort();
-}
 
 static void check_edges(const struct sheaf__object_graph *graph)
 {

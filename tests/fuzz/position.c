@@ -1,19 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as the position of an iterator: an error that says what is wrong, or a position; written, it reads the
  * same. Every input is tried as it is, and with the checksum that it should have. */
-#include "data/position.h"
+#include "target.h"
+
 #include "base/crc32c.h"
+#include "data/position.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(bool holds)
-{
-    if (!holds)
-        abort();
-}
 
 static void read_and_write(const void *data, size_t size)
 {

@@ -2,22 +2,14 @@
 /* Any bytes as a TFRecord file: mapped, read in chunks, in blocks of any size, the same records and the
  * same end come out, and good records written again give the bytes they came from. The first byte says
  * how the file is compressed and whether reading is lax. */
-#include "format/record.h"
-#include "base/context.h"
+#include "target.h"
+
 #include "base/file.h"
-#include "base/fs.h"
 #include "base/mem.h"
+#include "format/record.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(bool holds)
-{
-    if (!holds)
-        abort();
-}
 
 /* What came out: the records framed again, and how it ended. */
 struct outcome {
@@ -89,20 +81,6 @@ static void ignore_line(sheaf_log_level level, const char *line, void *user)
     (void)level, (void)line, (void)user;
 }
 
-/* A context whose files are in memory and whose log nobody reads. */
-static void set_up(void)
-{
-    static sheaf_context *context;
-    if (context)
-        return;
-    must(sheaf_context_new(&(sheaf_context_options){.log = ignore_line}, &context, NULL) ==
-         SHEAF_OK);
-    sheaf_context_enter(context);
-    struct sheaf__fs *fs = sheaf__fs_memory_new();
-    must(fs);
-    sheaf__context_set_fs(context, fs);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size < 1)
@@ -110,7 +88,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct sheaf__record_options options = {
         .compression = data[0] & 8 ? SHEAF_COMPRESSION_SNAPPY : (sheaf_compression)(data[0] & 3),
         .lax = data[0] & 4};
-    set_up();
+    files_in_memory(ignore_line);
     must(sheaf__file_replace("/records", data + 1, size - 1, NULL) == SHEAF_OK);
     struct outcome one = read_all(&options, 1), many = read_all(&options, 8);
     same(&one, &many);

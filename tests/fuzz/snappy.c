@@ -2,18 +2,12 @@
 /* Any bytes as a file of Snappy blocks: decoding ends, stays in its buffers, and gives and says the same whatever the
  * sizes of its windows. The same bytes as data: what is encoded decodes to them, from the start on as far as is asked
  * for, and as a file. The first two bytes are the windows. */
+#include "target.h"
+
 #include "format/snappy.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(bool holds)
-{
-    if (!holds)
-        abort();
-}
 
 struct outcome {
     sheaf_status status;

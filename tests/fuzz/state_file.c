@@ -1,41 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as the file "checkpoint" of a directory: an error that says where, or a state; written, it
  * reads the same. */
-#include "format/state_file.h"
-#include "base/context.h"
+#include "target.h"
+
 #include "base/file.h"
-#include "base/fs.h"
+#include "format/state_file.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(bool holds)
-{
-    if (!holds)
-        abort();
-}
-
-static void set_up(void)
-{
-    static sheaf_context *context;
-    static struct sheaf__fs *fs;
-    if (context)
-        return;
-    fs = sheaf__fs_memory_new();
-    must(fs && sheaf_context_new(NULL, &context, NULL) == SHEAF_OK);
-    sheaf__context_set_fs(context, fs);
-    sheaf_context_enter(context);
-    must(sheaf__file_mkdir("/d", 0, NULL) == SHEAF_OK);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct sheaf__state_file s, again;
     sheaf_error err = {0};
-    set_up();
+    if (files_in_memory(NULL))
+        must(sheaf__file_mkdir("/d", 0, NULL) == SHEAF_OK);
     if (sheaf__state_file_parse(&s, (const char *)data, size, "/d/checkpoint", &err) < 0) {
         must(err.status == SHEAF_ERR_DATA_LOSS && err.message[0] && err.offset <= size);
         return 0;

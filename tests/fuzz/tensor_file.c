@@ -3,12 +3,12 @@
  * or every tensor that the file says it has can be read, the same as a whole and in a stream, or is refused with a message;
  * opening takes no more memory than a file of that size warrants; the header written of a safetensors file's tensors
  * says the same again. */
-#include "format/tensor_file.h"
-#include "base/context.h"
+#include "target.h"
+
 #include "base/file.h"
-#include "base/fs.h"
 #include "base/mem.h"
 #include "format/safetensors.h"
+#include "format/tensor_file.h"
 #include "tensor/shape.h"
 #include "tensor/tensor.h"
 
@@ -16,27 +16,6 @@
 #include <string.h>
 
 #define MOST (1 << 22) /* bytes of a tensor that is read here: deflate makes much of little */
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(bool holds)
-{
-    if (!holds)
-        abort();
-}
-
-/* A context whose files are in memory. */
-static void set_up(void)
-{
-    static sheaf_context *context;
-    if (context)
-        return;
-    must(sheaf_context_new(NULL, &context, NULL) == SHEAF_OK);
-    sheaf_context_enter(context);
-    struct sheaf__fs *fs = sheaf__fs_memory_new();
-    must(fs);
-    sheaf__context_set_fs(context, fs);
-}
 
 static void check_stream(sheaf_tensor_file *f, const struct sheaf__tensor_entry *e,
                          const sheaf_tensor *t)
@@ -117,7 +96,7 @@ static void open_as(const char *path, const uint8_t *data, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    set_up();
+    files_in_memory(NULL);
     open_as("/a.safetensors", data, size);
     open_as("/a.npz", data, size);
     open_as("/b.safetensors.index.json", data, size);

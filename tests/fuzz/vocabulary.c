@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as the file of a vocabulary, of words and of numbers: it is one or an error; every word of it has its
  * index, and the inverse gives the word of every index. */
+#include "target.h"
+
 #include "base/context.h"
 #include "base/fs.h"
 #include "tensor/tensor.h"
@@ -10,14 +12,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(bool holds)
-{
-    if (!holds)
-        abort();
-}
 
 static void same(const sheaf_tensor *a, const sheaf_tensor *b)
 {

@@ -3,6 +3,8 @@
  * peer, 3 a whole handshake between two tasks of which the other bytes change some bytes on the way (position in 16 bits,
  * what to flip in 8): then at least one of the two must refuse; 4 the body of a proof by one that knows the secret. Nothing
  * may be read or written beyond what came, and no more memory taken than a few times that. */
+#include "target.h"
+
 #include "net/handshake.h"
 #include "net/lane.h"
 
@@ -13,14 +15,6 @@
 #include <stdalign.h>
 #include <stdlib.h>
 #include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(bool holds)
-{
-    if (!holds)
-        abort();
-}
 
 static const struct sheaf__secret secret = {.size = 16, .bytes = "0123456789abcdef"};
 
