@@ -141,6 +141,21 @@ static sheaf_tensor *load_own(const char *header, const void *data, size_t size)
     return t;
 }
 
+/* Whether the address lies where the file of our own is mapped. */
+static bool is_in_file(const void *address)
+{
+    char line[4400];
+    unsigned long begin, end;
+    bool found = false;
+    FILE *maps = fopen("/proc/self/maps", "r");
+    assert_non_null(maps);
+    while (!found && fgets(line, sizeof(line), maps))
+        found = strstr(line, "/own.npy") && sscanf(line, "%lx-%lx", &begin, &end) == 2 &&
+                (uintptr_t)address >= begin && (uintptr_t)address < end;
+    fclose(maps);
+    return found;
+}
+
 /* Numbers are where the file is mapped, and keep it so; what must change is copied. */
 static void nothing_is_copied_without_need(void **state)
 {
@@ -160,8 +175,9 @@ static void nothing_is_copied_without_need(void **state)
         snprintf(header, sizeof(header), "%-*s", cases[i].length, cases[i].header);
         sheaf_tensor *t = load_own(header, data, sizeof(data));
         const void *first = t->dtype == SHEAF_STRING ? ((sheaf_bytes *)t->data)[0].data : t->data;
-        const bool mapped = (uintptr_t)first % 4096 == 10 + (uintptr_t)cases[i].length;
-        assert_int_equal(mapped, !cases[i].copied);
+        assert_int_equal(is_in_file(first), !cases[i].copied);
+        if (!cases[i].copied)
+            assert_int_equal((uintptr_t)first % 4096, 10 + cases[i].length);
         if (cases[i].header[10] != '>')
             assert_memory_equal(first, data, sizeof(data));
         sheaf__unref(t);
