@@ -116,9 +116,16 @@ SHEAF_API const char *sheaf_checkpoint_latest(const char *directory);
 
 typedef struct sheaf_checkpoint_manager sheaf_checkpoint_manager;
 typedef struct sheaf_manager_options {
-    const char *name;    /**< prefix of the files; NULL: "ckpt" */
-    int max_to_keep;     /**< 0: 5; negative: all */
-    int64_t every_steps; /**< sheaf_manager_step() saves every so many steps; 0: never */
+    const char *name; /**< prefix of the files; NULL: "ckpt" */
+    int max_to_keep;  /**< the newest: 0: 5; negative: all */
+    /** One that would be deleted stays for ever if it is so many hours newer than the last one that did, or than the beginning
+     *  of the first run (0: none), as TensorFlow's keep_checkpoint_every_n_hours. */
+    double keep_every_hours;
+    /** So many of the best of all, as sheaf_manager_measure() said, stay as well as the newest; of equal ones the newer. One that
+     *  others have beaten is an old one like any other. */
+    int keep_best;
+    bool lower_is_better; /**< of the values of sheaf_manager_measure(): losses */
+    int64_t every_steps;  /**< sheaf_manager_step() saves every so many steps; 0: never */
     /** Saves but the last one copy the values and return; a thread writes the files. It needs memory for the copies, which stays
      *  until the manager is freed. Under parameter servers, which hold the values, it has no effect. */
     bool background;
@@ -138,11 +145,16 @@ SHEAF_API void sheaf_checkpoint_manager_free(sheaf_checkpoint_manager *m);
  *  with a warning; if nothing else is left, the damage is the error. */
 SHEAF_CHECKED sheaf_status sheaf_manager_restore(sheaf_checkpoint_manager *m, const char **path,
                                                  sheaf_error *err);
-/** Saves now, under a number above all that are there (none is ever replaced), then deletes the oldest beyond max_to_keep.
+/** Saves now, under a number above all that are there (none is ever replaced), then deletes the oldest beyond max_to_keep that
+ *  nothing else keeps.
  *  In the background one save is under way at a time: this waits for the one before and, if that has failed, gives its error in
  *  place of a new save. `*path` is then what the checkpoint will be called; it is there after sheaf_manager_wait(). */
 SHEAF_CHECKED sheaf_status sheaf_manager_save(sheaf_checkpoint_manager *m, bool last,
                                               const char **path, sheaf_error *err);
+/** How good the next checkpoint is, for keep_best: counts where this process writes it (in "mwms" the chief), and for one save,
+ *  be it by sheaf_manager_step(). It is kept beside the checkpoint. One that is saved without a value, or with one that is not
+ *  finite, is not among the best. */
+SHEAF_API void sheaf_manager_measure(sheaf_checkpoint_manager *m, double value);
 /** Waits for the save that is under way in the background, if there is one: its error. sheaf_manager_save(), _end() and
  *  _restore() do the same first. sheaf_checkpoint_manager_free() waits, too, and logs a failure. Under a synchronous strategy all
  *  workers call them alike. Until then the objects of the checkpoint stay; their values may change. */

@@ -161,6 +161,8 @@ static sheaf_status copy_sidecar(struct writing *w, sheaf_error *err)
     if (b && b->sidecar.run_id)
         made = made && (s->run_id = sheaf__strdup(b->sidecar.run_id));
     s->last = b && b->sidecar.last;
+    s->has_measure = b && b->sidecar.has_measure;
+    s->measure = b ? b->sidecar.measure : 0;
     for (size_t i = 0; made && b && i < b->sidecar.note_count; i++)
         made = sheaf__sidecar_add(s, b->sidecar.notes[i].task, b->sidecar.notes[i].text);
     for (size_t i = 0; made && b && i < b->sidecar.blob_count; i++)

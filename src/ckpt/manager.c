@@ -1,21 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "ckpt/checkpoint.h"
 #include "ckpt/directory.h"
+#include "ckpt/keep.h"
 #include "ckpt/lock.h"
 #include "ckpt/sweep.h"
-#include "format/bundle.h"
 #include "tensor/frame.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
-
-#define DEFAULT_KEEP 5
 
 struct sheaf_checkpoint_manager {
     sheaf_checkpoint *checkpoint;
@@ -26,7 +23,6 @@ struct sheaf_checkpoint_manager {
     struct sheaf__save_group *group; /* of the save that is under way */
     bool saves;                      /* this process has the directory, alone or for its job */
     struct sheaf__file *lock;        /* NULL: it has none, or the group holds it */
-    int max_to_keep;
     int64_t every_steps;
     sheaf_checkpoint_options save;
     bool background;
@@ -34,8 +30,9 @@ struct sheaf_checkpoint_manager {
     struct sheaf__next_save next;    /* that is under way */
     bool stepped;                    /* `last_step` is known */
     int64_t last_step;
-    bool adopted; /* `state` was read */
-    struct sheaf__state_file state;
+    struct sheaf__keep keep; /* which ones stay */
+    bool has_measure;        /* of the next save */
+    double measure;
 };
 
 static sheaf_status no_memory(sheaf_error *err)
@@ -51,7 +48,7 @@ void sheaf_checkpoint_manager_free(sheaf_checkpoint_manager *m)
     sheaf__free(m->next.path);
     sheaf__snapshot_free(&m->snapshot);
     sheaf__ckpt_unlock(m->lock);
-    sheaf__state_file_free(&m->state);
+    sheaf__keep_free(&m->keep);
     sheaf__free(m->directory);
     sheaf__free(m->name);
     sheaf__free(m->prefix);
@@ -72,6 +69,12 @@ static sheaf_status check_options(const sheaf_manager_options *options, sheaf_er
     if (options->name && (!*options->name || strchr(options->name, '/')))
         return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
                             "manager options: '%s' is no name of a file", options->name);
+    if (options->keep_best < 0 || !(options->keep_every_hours >= 0) ||
+        isinf(options->keep_every_hours))
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                            "manager options: keep_best is %d and keep_every_hours %g, expected "
+                            "0 or more",
+                            options->keep_best, options->keep_every_hours);
     return sheaf__ckpt_check_options(&options->save, err);
 }
 
@@ -117,7 +120,7 @@ sheaf_status sheaf_checkpoint_manager_new(sheaf_checkpoint *c, const char *direc
     m->directory = sheaf__strdup(directory);
     m->name = sheaf__strdup(o->name ? o->name : "ckpt");
     m->prefix = m->directory && m->name ? sheaf__path_join(directory, m->name) : NULL;
-    m->max_to_keep = o->max_to_keep ? o->max_to_keep : DEFAULT_KEEP;
+    m->keep = sheaf__keep_init(m->directory, m->name, o);
     m->every_steps = o->every_steps;
     m->save = o->save;
     m->background = o->background;
@@ -130,79 +133,6 @@ sheaf_status sheaf_checkpoint_manager_new(sheaf_checkpoint *c, const char *direc
     }
     *manager = m;
     return SHEAF_OK;
-}
-
-/* The state file. */
-
-/* True for a relative path "<name>-N": only such are ever deleted. */
-static bool is_ours(const sheaf_checkpoint_manager *m, const char *path)
-{
-    size_t size = strlen(m->name);
-    return !strncmp(path, m->name, size) && path[size] == '-' && path[size + 1] &&
-           strspn(path + size + 1, "0123456789") == strlen(path + size + 1);
-}
-
-/* Takes over what an earlier run left: only its own kind, and only what is there. */
-static sheaf_status adopt(sheaf_checkpoint_manager *m, sheaf_error *err)
-{
-    struct sheaf__state_file *s = &m->state;
-    if (m->adopted)
-        return SHEAF_OK;
-    if (sheaf__state_file_read(s, m->directory, NULL) < 0)
-        *s = (struct sheaf__state_file){0};
-    m->adopted = true;
-    for (size_t i = s->paths.count; i-- > 0;) {
-        char *full = sheaf__directory_resolve(m->directory, s->paths.items[i]);
-        if (!full)
-            return no_memory(err);
-        if (!is_ours(m, s->paths.items[i]) || !sheaf__directory_has(full))
-            sheaf__state_file_drop(s, i);
-        sheaf__free(full);
-    }
-    if (!s->has_last_preserved) {
-        s->last_preserved = 0; /* before all of them, so that TensorFlow manages them, too */
-        s->has_last_preserved = true;
-    }
-    return SHEAF_OK;
-}
-
-static sheaf_status write_state(sheaf_checkpoint_manager *m, sheaf_error *err)
-{
-    return sheaf__state_file_write(&m->state, m->directory, sheaf__ckpt_leave, m->group, err);
-}
-
-static sheaf_status add_to_state(sheaf_checkpoint_manager *m, const char *path, sheaf_error *err)
-{
-    struct sheaf__state_file *s = &m->state;
-    const char *name = sheaf__path_name(path);
-    for (size_t i = s->paths.count; i-- > 0;) {
-        if (!strcmp(s->paths.items[i], name))
-            sheaf__state_file_drop(s, i);
-    }
-    if (!sheaf__state_file_add_latest(s, name, (double)sheaf__clock_wall() / 1e9))
-        return no_memory(err);
-    return write_state(m, err);
-}
-
-/* Deletes the oldest beyond max_to_keep; what cannot be deleted is tried again next time. */
-static bool sweep(sheaf_checkpoint_manager *m)
-{
-    struct sheaf__state_file *s = &m->state;
-    bool dropped = false;
-    while (m->max_to_keep > 0 && s->paths.count > (size_t)m->max_to_keep) {
-        sheaf_error fault = {0};
-        char *path = sheaf__directory_resolve(m->directory, s->paths.items[0]);
-        sheaf_status status = path ? sheaf__bundle_delete(path, &fault) : no_memory(&fault);
-        sheaf__free(path);
-        if (status < 0) {
-            sheaf__log(SHEAF_LOG_WARN, "old checkpoint '%s' not deleted: %s (%s)",
-                       s->paths.items[0], fault.message, fault.file);
-            break;
-        }
-        sheaf__state_file_drop(s, 0);
-        dropped = true;
-    }
-    return dropped;
 }
 
 static sheaf_status set_newest(sheaf_checkpoint_manager *m, const char *path, sheaf_error *err)
@@ -218,9 +148,7 @@ static sheaf_status set_newest(sheaf_checkpoint_manager *m, const char *path, sh
 static sheaf_status committed(void *user, const char *path, sheaf_error *err)
 {
     sheaf_checkpoint_manager *m = user;
-    SHEAF__TRY(adopt(m, err));
-    SHEAF__TRY(add_to_state(m, path, err));
-    return sweep(m) ? write_state(m, err) : SHEAF_OK;
+    return sheaf__keep_add(&m->keep, path, m->group, err);
 }
 
 static sheaf_status check_manager(const sheaf_checkpoint_manager *m, sheaf_error *err)
@@ -253,17 +181,30 @@ sheaf_status sheaf_manager_wait(sheaf_checkpoint_manager *m, sheaf_error *err)
     return settle(m, &path, err);
 }
 
+void sheaf_manager_measure(sheaf_checkpoint_manager *m, double value)
+{
+    if (!m)
+        return;
+    m->has_measure = isfinite(value);
+    m->measure = value;
+}
+
 sheaf_status sheaf_manager_save(sheaf_checkpoint_manager *m, bool last, const char **path,
                                 sheaf_error *err)
 {
     SHEAF__TRY(check_manager(m, err));
     sheaf_checkpoint_options options = m->save;
     options.last |= last;
-    struct sheaf__ckpt_save how = {
-        .options = &options, .keeps = true, .committed = committed, .user = m};
+    struct sheaf__ckpt_save how = {.options = &options,
+                                   .keeps = true,
+                                   .committed = committed,
+                                   .user = m,
+                                   .has_measure = m->has_measure,
+                                   .measure = m->measure};
     const char *saved = NULL;
     SHEAF__TRY(settle(m, &saved, err));
     SHEAF__TRY(look_who_saves(m, &how, err));
+    m->has_measure = false;
     how.snapshot = can_go_on(m, last) ? &m->snapshot : NULL;
     SHEAF__TRY(sheaf__checkpoint_begin_next(m->checkpoint, &how, m->prefix, &m->next, err));
     if (how.snapshot)

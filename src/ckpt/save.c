@@ -216,6 +216,8 @@ static sheaf_status describe(struct sheaf__ckpt_saving *s, sheaf_error *err)
     s->sidecar.description = sheaf__strdup(sharding_of(s)->description);
     s->sidecar.run_id = sheaf__strdup(sheaf__config_text(SHEAF__CONFIG_RUN_ID));
     s->sidecar.last = s->options.last;
+    s->sidecar.has_measure = s->job.has_measure;
+    s->sidecar.measure = s->job.measure;
     return s->sidecar.description && s->sidecar.run_id ? SHEAF_OK : no_memory(err);
 }
 

@@ -15,6 +15,8 @@ struct sheaf__ckpt_save {
     struct sheaf__save_group *group; /* of the tasks that save together, NULL: this process alone */
     bool writes;                     /* this process does */
     bool keeps;                      /* the number is above all that are there: none is replaced */
+    bool has_measure;
+    double measure; /* how good it is, noted beside it */
     /* Called where the checkpoint was written, after it became visible and before any other task
      * goes on: the state file. May be NULL. */
     sheaf_status (*committed)(void *user, const char *path, sheaf_error *err);

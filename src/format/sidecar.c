@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "tensor/decimal.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -136,6 +137,15 @@ static void put_blobs(struct sheaf__str *out, const struct sheaf__sidecar *s)
     sheaf__str_add(out, "\n  }");
 }
 
+static void put_measure(struct sheaf__str *out, const struct sheaf__sidecar *s)
+{
+    char number[400];
+    if (!s->has_measure)
+        return;
+    sheaf__decimal_format(number, sizeof(number), 'g', 17, s->measure);
+    sheaf__str_printf(out, ",\n  \"measure\": %s", number);
+}
+
 sheaf_status sheaf__sidecar_write(const char *prefix, uint32_t index_crc,
                                   const struct sheaf__sidecar *s, sheaf_error *err)
 {
@@ -146,6 +156,7 @@ sheaf_status sheaf__sidecar_write(const char *prefix, uint32_t index_crc,
     if (s->run_id && *s->run_id)
         put_text(&out, "run_id", s->run_id);
     sheaf__str_printf(&out, ",\n  \"last\": %s", s->last ? "true" : "false");
+    put_measure(&out, s);
     put_notes(&out, s);
     put_blobs(&out, s);
     sheaf__str_printf(&out, CHECK_FORMAT, sheaf__crc32c(sheaf__str_text(&out), out.size));
@@ -206,6 +217,8 @@ static bool take_all(const json_t *root, uint32_t index_crc, struct sheaf__sidec
     if (!stored || strcmp(stored, crc) != 0)
         return true;
     s->last = json_is_true(json_object_get(root, "last"));
+    s->has_measure = json_is_number(json_object_get(root, "measure"));
+    s->measure = json_number_value(json_object_get(root, "measure"));
     return take_text(root, "description", &s->description) &&
            take_text(root, "run_id", &s->run_id) && take_notes(root, s) && take_blobs(root, s);
 }

@@ -3,7 +3,7 @@
 #define SHEAF_FORMAT_SIDECAR_H
 
 /* What stands beside a checkpoint in the hidden file `.<name>.sheaf`, a JSON object: who sharded it,
- * in which run, whether it was the last one, and the bytes of objects that TensorFlow has no place
+ * in which run, whether it was the last one, how good it is, and the bytes of objects that TensorFlow has no place
  * for, such as positions in the input. TensorFlow does not look at it, and who lists
  * `<name>*` finds TensorFlow's files alone (C01). It is put in place before the index and carries the checksum of the index it
  * belongs to, so that one left behind by a save that did not finish is not taken for that of the checkpoint before; and, as its
@@ -27,6 +27,8 @@ struct sheaf__sidecar {
     char *description; /* of the sharding policy; NULL: not known */
     char *run_id;      /* NULL or "": none */
     bool last;         /* the save that ended the run */
+    bool has_measure;
+    double measure; /* what the program gave with the save; finite */
     struct sheaf__sidecar_note *notes;
     size_t note_count, note_capacity;
     struct sheaf__sidecar_blob *blobs;
