@@ -133,7 +133,8 @@ typedef struct sheaf_manager_options {
     uint64_t reserved[4];
 } sheaf_manager_options;
 /** Makes the directory if needed and takes it, where this task saves: SHEAF_ERR_FAILED_PRECONDITION if another process, or
- *  manager, saves checkpoints of this name there (who has a lock on the file `.<name>.lock`). Under "ps" it is taken for the
+ *  manager, saves checkpoints of this name there (who has a lock on the file `.<name>.lock`). Under a
+ *  synchronous strategy all workers make one, and all are refused. Under "ps" it is taken for the
  *  whole job, and a task that takes over the saving (sheaf_strategy_should_checkpoint()) removes what the one before it left of
  *  a save. Borrows `c`. */
 SHEAF_CHECKED sheaf_status sheaf_checkpoint_manager_new(sheaf_checkpoint *c, const char *directory,

@@ -83,8 +83,8 @@ struct sheaf__save_group_class {
      * (`*path`, NULL: none); the others wait for that and get the path, text of the frame, which may
      * be gone by then. Called by all of them. */
     sheaf_status (*follow)(struct sheaf__save_group *g, const char **path, sheaf_error *err);
-    /* Synchronous strategies, else NULL: returns when every worker has finished its save or
-     * restore, so that nobody goes on with half of it, with the first failure of any of them. */
+    /* Synchronous strategies, else NULL: returns when every worker has finished its save, its restore
+     * or taking the directory, so that nobody goes on with half of it, with the first failure of any. */
     sheaf_status (*finish)(struct sheaf__save_group *g, sheaf_status mine, sheaf_error *err);
 };
 

@@ -127,6 +127,8 @@ sheaf_status sheaf_checkpoint_manager_new(sheaf_checkpoint *c, const char *direc
     /* If it is this process, better now than after the first hour of training. */
     struct sheaf__ckpt_save how = {0};
     sheaf_status status = m->prefix ? look_who_saves(m, &how, err) : no_memory(err);
+    if (how.group && how.group->cls->finish)
+        status = how.group->cls->finish(how.group, status, err);
     if (status < 0) {
         sheaf_checkpoint_manager_free(m);
         return status;

@@ -2,6 +2,7 @@
 
 #include "helpers.h"
 
+#include "base/sim.h"
 #include "net/net.h"
 
 #include <math.h>
@@ -153,4 +154,26 @@ void run_cluster(struct jobs jobs, sheaf_status (*fn)(struct rig_task *task), vo
     rig_tasks(count, run_task, c, environment, seconds);
     sheaf__hub_free(c->hub);
     free(c);
+}
+
+/* Arguments of run_cluster(). */
+struct simulated {
+    struct jobs jobs;
+    sheaf_status (*fn)(struct rig_task *task);
+    void *user;
+    double seconds;
+};
+
+static void run_simulated(void *user)
+{
+    const struct simulated *s = user;
+    run_cluster(s->jobs, s->fn, s->user, s->seconds);
+}
+
+void simulate_cluster(uint64_t seed, struct jobs jobs, sheaf_status (*fn)(struct rig_task *task),
+                      void *user, double seconds)
+{
+    struct simulated s = {jobs, fn, user, seconds};
+    sheaf_error err = {0};
+    rig_ok(sheaf__sim_run(seed, run_simulated, &s, NULL, &err), &err);
 }

@@ -36,5 +36,8 @@ struct jobs {
 };
 void run_cluster(struct jobs jobs, sheaf_status (*fn)(struct rig_task *task), void *user,
                  double seconds);
+/* The same in a simulation of that seed (base/sim.h): time is virtual. */
+void simulate_cluster(uint64_t seed, struct jobs jobs, sheaf_status (*fn)(struct rig_task *task),
+                      void *user, double seconds);
 
 #endif
