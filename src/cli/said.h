@@ -2,8 +2,9 @@
 #ifndef SHEAF_CLI_SAID_H
 #define SHEAF_CLI_SAID_H
 
-/* Why tasks have failed. An error travels, and who ends because of it repeats it in the words of the task
- * where it arose: "worker:0: …". Shown once, it is found at once. */
+/* Why tasks have failed. An error travels, and who ends because of it repeats it in the words of the task where it arose:
+ * "worker:0: …", maybe with what it was about itself before them. Some faults every task finds for itself. Shown once, it is
+ * found at once. */
 
 #include <stdbool.h>
 #include <stddef.h>
