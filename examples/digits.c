@@ -192,8 +192,9 @@ int main(int argc, char **argv)
         else if (err.status >= 0)
             follow(&m, &err);
     }
+    const int code = tell(&err); /* while there is a strategy, by which the other tasks hear it */
     model_free(&m);
     sheaf_strategy_free(s);
     sheaf_cluster_free(cluster);
-    return finish(&err);
+    return finish(code);
 }

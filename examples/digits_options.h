@@ -164,12 +164,18 @@ static void stop_on_signals(void)
     sigaction(SIGTERM, &once, NULL);
 }
 
-/* The exit code of main. What a signal has kept from its end dies of that, and has no error to tell of. */
-static int finish(const sheaf_error *err)
+/* Tells the user and the other tasks of an error, and gives the exit code. What a signal has stopped has none to tell of. */
+static int tell(const sheaf_error *err)
 {
-    if (stopped_by && err->status < 0)
+    return stopped_by && err->status < 0 ? 1 : sheaf_error_exit(err);
+}
+
+/* The exit code of main. What a signal has kept from its end dies of that. */
+static int finish(int code)
+{
+    if (stopped_by && code != 0)
         raise(stopped_by);
-    return check_output(sheaf_error_exit(err));
+    return check_output(code);
 }
 
 /* Path of a file of the data directory; valid until the next call. */

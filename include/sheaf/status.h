@@ -89,7 +89,8 @@ SHEAF_API size_t sheaf_error_format(const sheaf_error *err, char *text, size_t s
 
 /** Writes the formatted error as one line to stderr and returns 1, the exit code for `main`: 1 for every failure; 0 if
  *  `err->status` is not negative, and then nothing is written. The only function besides the default log sink that
- *  writes anywhere by itself; the library never calls it. */
+ *  writes anywhere by itself; the library never calls it. Before the strategies of the current context are freed it also ends
+ *  this task's part in the job: the other tasks hear why, and what waits for this one there fails with the same error. */
 SHEAF_API int sheaf_error_exit(const sheaf_error *err);
 
 SHEAF_END_DECLS

@@ -65,6 +65,10 @@ struct sheaf_context {
     struct sheaf__config_number config[SHEAF__CONFIG_COUNT];
     sheaf_error config_error; /* process default context only */
 
+    /* farewell.c */
+    struct sheaf__mutex farewell_lock; /* of farewells, held while one runs */
+    struct sheaf__list farewells;
+
     /* seed.c */
     struct sheaf__mutex seed_lock;
     bool has_seed;

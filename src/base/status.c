@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/context.h"
 #include "base/error.h"
+#include "base/farewell.h"
 #include "base/str.h"
 
 #include <inttypes.h>
@@ -108,5 +110,6 @@ int sheaf_error_exit(const sheaf_error *err)
         return 0;
     sheaf_error_format(err, text, sizeof(text));
     fprintf(stderr, "%s\n", text);
+    sheaf__farewell_say(sheaf__context(), err);
     return 1;
 }

@@ -11,6 +11,9 @@
 
 #include <string.h>
 
+/* How long a program that fails stays for its goodbye to arrive. */
+#define FAREWELL SHEAF__S
+
 /* ---- hubs ---- */
 
 sheaf_status sheaf__hub_new(struct sheaf__hub **hub, sheaf_error *err)
@@ -215,6 +218,8 @@ static void name_address(struct sheaf__net *net)
                     open ? net->address : net->listen_address);
 }
 
+static void end_because(void *user, const sheaf_error *cause);
+
 sheaf_status sheaf__net_start(struct sheaf__net *net, sheaf_error *err)
 {
     atomic_store(&net->next_timer, sheaf__clock_now() + net->heartbeat / 2);
@@ -229,7 +234,11 @@ sheaf_status sheaf__net_start(struct sheaf__net *net, sheaf_error *err)
     }
     net->started = true;
     SHEAF__TRY(sheaf__thread_start("sheaf-beat", sheaf__drive_beat, net, NULL, &net->beater, err));
-    return sheaf__thread_start("sheaf-net", sheaf__drive_keep, net, NULL, &net->keeper, err);
+    SHEAF__TRY(sheaf__thread_start("sheaf-net", sheaf__drive_keep, net, NULL, &net->keeper, err));
+    net->farewell.say = end_because;
+    net->farewell.user = net;
+    sheaf__farewell_add(net->context, &net->farewell);
+    return SHEAF_OK;
 }
 
 /* Ends both threads. */
@@ -292,12 +301,25 @@ void sheaf__net_give_up(struct sheaf__net *net, const sheaf_error *cause)
     sheaf__mutex_unlock(&net->lock);
 }
 
+/* The program ends because of `cause`. Whoever else is to blame, for the others it is this task that
+ * goes; but a team that lost a member names that one. */
+static void end_because(void *user, const sheaf_error *cause)
+{
+    struct sheaf__net *net = user;
+    sheaf_error reason = *cause;
+    if (reason.status != SHEAF_ERR_TEAM_LOST || !reason.peer.job[0])
+        sheaf__error_set_peer(&reason, net->identity.task.job, net->identity.task.index);
+    sheaf__net_give_up(net, &reason);
+    say_goodbye(net, sheaf__clock_after(FAREWELL));
+}
+
 void sheaf__net_free(struct sheaf__net *net, int64_t deadline)
 {
     struct sheaf__list_node *node;
     sheaf_error cause;
     if (!net)
         return;
+    sheaf__farewell_remove(net->context, &net->farewell);
     sheaf__mutex_lock(&net->lock);
     net->closing = true;
     sheaf__mutex_unlock(&net->lock);

@@ -10,6 +10,7 @@
  * who needs `drive` once gets it. */
 
 #include "base/array.h"
+#include "base/farewell.h"
 #include "base/list.h"
 #include "base/object.h"
 #include "net/call.h"
@@ -104,6 +105,7 @@ struct sheaf__refusals {
 struct sheaf__net {
     struct sheaf__object object;
     sheaf_context *context;
+    struct sheaf__farewell farewell;
     struct sheaf__identity identity;
     struct sheaf__secret secret;
     struct sheaf__hub *hub;

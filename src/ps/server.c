@@ -76,6 +76,23 @@ static void worker_up(struct sheaf__peer *peer, void *user)
     sheaf__ps_changed(server);
 }
 
+/* A worker that gives up has said itself why. */
+static void log_loss(struct sheaf__peer *peer, const sheaf_error *cause)
+{
+    const sheaf_task task = sheaf__peer_task(peer);
+    switch (sheaf__peer_end(peer)) {
+    case SHEAF__PEER_GAVE_UP:
+        sheaf__log(SHEAF_LOG_INFO, SHEAF__TASK " gave up: %s", task.job, task.index,
+                   cause->message);
+        break;
+    case SHEAF__PEER_LEFT:
+        sheaf__log(SHEAF_LOG_INFO, "%s before its work was done", cause->message);
+        break;
+    default:
+        sheaf__log(SHEAF_LOG_WARN, "%s before its work was done", cause->message);
+    }
+}
+
 static void worker_down(struct sheaf__peer *peer, const sheaf_error *cause, void *user)
 {
     struct sheaf__ps_server *server = user;
@@ -91,15 +108,16 @@ static void worker_down(struct sheaf__peer *peer, const sheaf_error *cause, void
     }
     if (lost) {
         w->state = SHEAF__PS_GONE;
-        server->loss = *cause;
+        w->loss = *cause;
+        w->reason = sheaf__peer_end(peer) == SHEAF__PEER_GAVE_UP;
+        server->last = w;
     }
     sheaf__ps_elect(server);
     if (over)
         sheaf__error_keep_first(&server->failure, cause);
     sheaf__mutex_unlock(&server->lock);
     if (lost && !over)
-        sheaf__log(sheaf__peer_end(peer) == SHEAF__PEER_LEFT ? SHEAF_LOG_INFO : SHEAF_LOG_WARN,
-                   "%s before its work was done", cause->message);
+        log_loss(peer, cause);
     sheaf__ps_changed(server);
 }
 
@@ -192,10 +210,12 @@ static sheaf_status nobody_came(struct sheaf__ps_server *server, double idle, sh
 /* All have gone, and there is nothing to be waited for. */
 static sheaf_status nobody_is_left(struct sheaf__ps_server *server, int gone, sheaf_error *err)
 {
-    sheaf_error loss;
     sheaf__mutex_lock(&server->lock);
-    loss = server->loss;
+    const sheaf_error loss = server->last->loss;
+    const bool reason = server->last->reason;
     sheaf__mutex_unlock(&server->lock);
+    if (reason)
+        return sheaf__error_copy(err, &loss);
     if (gone > 1)
         sheaf__error(err, SHEAF_ERR_UNAVAILABLE,
                      "no worker is left: %d ended before their work was done, the last one: %s",

@@ -23,6 +23,8 @@ struct sheaf__ps_worker {
     enum sheaf__ps_worker_state state;
     bool connected;
     bool left;                      /* its last session ended with a goodbye */
+    sheaf_error loss;               /* how it went before its work was done */
+    bool reason;                    /* it is what the worker itself gave as its reason */
     uint64_t incarnation, sequence; /* of its last push that was applied */
     void *mark;                     /* what it said of itself with it (server_mark.c) */
     size_t mark_size;
@@ -62,9 +64,9 @@ struct sheaf__ps_server {
     char *restored; /* the checkpoint that the chief began with, "" for none; NULL: not yet said */
     struct sheaf__ps_waiting *waiting;
     size_t waiting_count, waiting_capacity;
-    sheaf_error failure; /* a worker gave up */
-    sheaf_error loss;    /* how the last one that went before its work was done did so */
-    uint64_t changes;    /* of all this */
+    sheaf_error failure;           /* a worker gave up */
+    struct sheaf__ps_worker *last; /* that went before its work was done */
+    uint64_t changes;              /* of all this */
 };
 
 /* Services of reads (server_values.c), of updates (server_push.c), of checkpoints (server_save.c) and

@@ -45,6 +45,8 @@ static sheaf_status await_chief(const struct sheaf__ps_server *server, const cha
     const struct sheaf__ps_worker *chief = &server->workers[0];
     if (chief->state != SHEAF__PS_GONE && chief->state != SHEAF__PS_FINISHED)
         return SHEAF_PENDING;
+    if (chief->state == SHEAF__PS_GONE && chief->reason)
+        return sheaf__error_copy(err, &chief->loss);
     sheaf__error(err, SHEAF_ERR_UNAVAILABLE, SHEAF__TASK " at %s ended before it had %s",
                  chief->task.job, chief->task.index, chief->address, what);
     sheaf__error_set_peer(err, chief->task.job, chief->task.index);

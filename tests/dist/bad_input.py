@@ -337,7 +337,11 @@ def case_no_directory(t):
     with open(t.out, "w", encoding="ascii"):
         pass
     t.digits().fails(t.out, limit=10)
-    t.launch("--worker 2 --ps 1").fails(t.out, lines=None)
+    for jobs in ("--worker 2", "--worker 3", "--worker 2 --ps 2", "--chief 1 --worker 2 --ps 1"):
+        task = t.launch(jobs, name=f"run {jobs}")
+        task.fails(t.out, lines=None)
+        said = [line for line in task.err.splitlines() if not line.startswith("sheaf run: ")]
+        check(len(said) == 1, "one fault is one line", task.show())
 
 
 def case_full_disk(t):

@@ -2,6 +2,7 @@
 #include "nets.h"
 
 #include "base/file.h"
+#include "net/state.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -378,6 +379,42 @@ static void test_goodbye(void **state)
     }
 }
 
+/* A program that fails while it is connected ends its part: the others learn why, at once, not when it has freed all. */
+static void test_error_exit(void **state)
+{
+    (void)state;
+    for (int way = 0; way < WAYS; way++) {
+        struct nets n;
+        sheaf_error err = {0}, own = {0};
+        struct log log = {0};
+        struct sheaf__net_events events = {.down = on_down, .user = &log};
+        struct sheaf__wait wait = nets_wait(10);
+        nets_context(&n, (enum way)way);
+        for (int i = 0; i < 2; i++) {
+            nets_make(&n, i, 0);
+            nets_start(&n, i);
+        }
+        sheaf__net_listen(n.net[0], &events);
+        struct sheaf__peer *peer = nets_connect(&n, 0, 1);
+        rig_ok(ping(peer, &err), &err);
+        sheaf__error(&own, SHEAF_ERR_PERMISSION, "cannot make the directory");
+        /* the two share a context: that of the first is to stay */
+        sheaf__farewell_remove(n.net[0]->context, &n.net[0]->farewell);
+        assert_int_equal(sheaf_error_exit(&(sheaf_error){0}), 0);
+        rig_ok(ping(peer, &err), &err);
+        assert_int_equal(sheaf_error_exit(&own), 1);
+        rig_ok(sheaf__net_wait(n.net[0], went_down, &log, &wait, &err), &err);
+        assert_string_equal(log.cause, own.message);
+        assert_int_equal(log.end, SHEAF__PEER_GAVE_UP);
+        rig_fails(ping(peer, &err), &err, SHEAF_ERR_UNAVAILABLE, own.message);
+        assert_int_equal(err.peer.index, 1);
+        assert_int_equal(sheaf_error_exit(&own), 1); /* it has been said */
+        sheaf__peer_unref(peer);
+        sheaf__net_unlisten(n.net[0], &events);
+        nets_end(&n);
+    }
+}
+
 /* Who leaves because it lost another says so, and that is what its peers learn; unless it goes on after all. */
 static void test_gives_up(void **state)
 {
@@ -699,14 +736,23 @@ static void test_secret_of_a_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        rig_test(test_wrong_secret_T65),   rig_test(test_other_run_table_or_task_T15_T65),
-        rig_test(test_garbage_T65),        rig_test(test_listens_on_its_address_alone),
-        rig_test(test_port_in_use_T10),    rig_test(test_again_on_the_same_port_T11),
-        rig_test(test_names_T13),          rig_test(test_goodbye),
-        rig_test(test_gives_up),           rig_test(test_dialer_is_named_by_its_address),
-        rig_test(test_new_incarnation),    rig_test(test_both_dial),
-        rig_test(test_comes_up_later),     rig_test(test_long_handler),
-        rig_test(test_secret_of_the_user), rig_test(test_secret_of_a_file),
+        rig_test(test_wrong_secret_T65),
+        rig_test(test_other_run_table_or_task_T15_T65),
+        rig_test(test_garbage_T65),
+        rig_test(test_listens_on_its_address_alone),
+        rig_test(test_port_in_use_T10),
+        rig_test(test_again_on_the_same_port_T11),
+        rig_test(test_names_T13),
+        rig_test(test_goodbye),
+        rig_test(test_error_exit),
+        rig_test(test_gives_up),
+        rig_test(test_dialer_is_named_by_its_address),
+        rig_test(test_new_incarnation),
+        rig_test(test_both_dial),
+        rig_test(test_comes_up_later),
+        rig_test(test_long_handler),
+        rig_test(test_secret_of_the_user),
+        rig_test(test_secret_of_a_file),
     };
     return rig_run(tests);
 }
