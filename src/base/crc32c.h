@@ -11,6 +11,9 @@ uint32_t sheaf__crc32c(const void *data, size_t size);
 /* The checksum of what `crc` covers followed by `data`. Start with 0. */
 uint32_t sheaf__crc32c_extend(uint32_t crc, const void *data, size_t size);
 
+/* The checksum of what `crc` covers followed by the `size` bytes that `next` covers. */
+uint32_t sheaf__crc32c_join(uint32_t crc, uint32_t next, uint64_t size);
+
 static inline uint32_t sheaf__crc32c_mask(uint32_t crc)
 {
     return ((crc >> 15) | (crc << 17)) + UINT32_C(0xa282ead8);

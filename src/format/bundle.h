@@ -62,6 +62,10 @@ struct sheaf__bundle_sink {
 /* Reads the bytes of an item that is stored whole and is no string; verifies the checksum. */
 sheaf_status sheaf__bundle_stream(sheaf_bundle *b, const struct sheaf__bundle_item *item,
                                   const struct sheaf__bundle_sink *sink, sheaf_error *err);
+/* Reads the bytes of such an item, of one at least, by stripes on the device's threads; `crc` is that of all. */
+sheaf_status sheaf__bundle_read_stripes(sheaf_bundle *b, const struct sheaf__bundle_item *item,
+                                        struct sheaf__file *file, void *out, uint32_t *crc,
+                                        sheaf_error *err);
 /* Reads elements [first, first + count) of such an item, unverified. */
 sheaf_status sheaf__bundle_fetch(sheaf_bundle *b, const struct sheaf__bundle_item *item,
                                  int64_t first, int64_t count, void *out, sheaf_error *err);

@@ -12,6 +12,9 @@
 
 /* Bytes of tensors that are stored whole. */
 
+/* From here on it pays to wake other threads. */
+#define LARGE (4 * SHEAF__BUNDLE_SCRATCH)
+
 sheaf_status sheaf__bundle_fault(const sheaf_bundle *b, const struct sheaf__bundle_item *item,
                                  sheaf_error *err, sheaf_status status, const char *format, ...)
 {
@@ -151,10 +154,22 @@ sheaf_status sheaf__bundle_fetch(sheaf_bundle *b, const struct sheaf__bundle_ite
     return SHEAF_OK;
 }
 
+static sheaf_status read_large(sheaf_bundle *b, const struct sheaf__bundle_item *item, void *out,
+                               sheaf_error *err)
+{
+    const struct sheaf__bundle_file *file;
+    uint32_t crc;
+    SHEAF__TRY(get_file(b, item->shard, &file, err));
+    SHEAF__TRY(sheaf__bundle_read_stripes(b, item, file->file, out, &crc, err));
+    return check_crc(b, item, crc, err);
+}
+
 sheaf_status sheaf__bundle_stream(sheaf_bundle *b, const struct sheaf__bundle_item *item,
                                   const struct sheaf__bundle_sink *sink, sheaf_error *err)
 {
     SHEAF__TRY(sheaf__bundle_check_item(b, item, err));
+    if (sink->direct && item->size >= LARGE)
+        return read_large(b, item, sink->direct, err);
     size_t width = sheaf_dtype_size((sheaf_dtype)item->dtype);
     if (!sink->direct)
         SHEAF__TRY(sheaf__bundle_scratch(b, err));

@@ -29,6 +29,10 @@ static void crc32c_vectors(void **state)
     for (size_t cut = 0; cut <= 32; cut++)
         assert_int_equal(sheaf__crc32c_extend(sheaf__crc32c(data, cut), data + cut, 32 - cut),
                          0x46dd794e);
+    for (size_t cut = 0; cut <= 32; cut++)
+        assert_int_equal(sheaf__crc32c_join(sheaf__crc32c(data, cut),
+                                            sheaf__crc32c(data + cut, 32 - cut), 32 - cut),
+                         0x46dd794e);
     uint32_t masked = sheaf__crc32c_mask(0xe3069283);
     assert_int_not_equal(masked, 0xe3069283);
     assert_int_equal(sheaf__crc32c_unmask(masked), 0xe3069283);
