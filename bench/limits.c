@@ -270,19 +270,27 @@ static void ps(void)
 
 /* ---- checkpoint: the same bytes as one plain file ---- */
 
-/* From one buffer and into it. Written and read twice; the second time counts. */
+enum { COUNT = 64, SIZE = 16 << 20 };
+
+static void make_buffers(char **buffers)
+{
+    for (int i = 0; i < COUNT; i++)
+        buffers[i] = (char *)floats(SIZE / sizeof(float));
+}
+
+static void free_buffers(char **buffers)
+{
+    for (int i = 0; i < COUNT; i++)
+        free(buffers[i]);
+}
+
 /* 1 GiB from 64 buffers into 64 others that were touched. */
 static void copy_all(const char *work)
 {
-    enum { COUNT = 64, SIZE = 16 << 20 };
     char *from[COUNT], *to[COUNT];
     double seconds = 0;
-    if (strcmp(work, "background save 64x16MiB, time blocked") != 0)
-        return;
-    for (int i = 0; i < COUNT; i++) {
-        from[i] = (char *)floats(SIZE / sizeof(float));
-        to[i] = (char *)floats(SIZE / sizeof(float));
-    }
+    make_buffers(from);
+    make_buffers(to);
     for (int time = 0; time < 3; time++) {
         double begin = now();
         for (int i = 0; i < COUNT; i++)
@@ -290,52 +298,67 @@ static void copy_all(const char *work)
         seconds = now() - begin;
     }
     printf("memcpy\t%s\t%.3f\tGiB/s\n", work, (to[3][5] == from[3][5]) / seconds);
-    for (int i = 0; i < COUNT; i++) {
-        free(from[i]);
-        free(to[i]);
-    }
+    free_buffers(from);
+    free_buffers(to);
 }
 
-static void plain_file(const char *directory, const char *work)
+/* All from one buffer. */
+static void write_plain(const char *path, const char *data)
 {
-    enum { PIECE = 1 << 24 };
-    const size_t bytes = (size_t)1 << 30;
-    const int saves = strcmp(work, "save 64x16MiB") == 0;
-    char path[4096];
-    double write_rate = 0, read_rate = 0, gib = (double)bytes / (1 << 30);
-    char *data = (char *)floats(PIECE / sizeof(float));
-    if (!saves && strcmp(work, "restore 64x16MiB") != 0)
-        return;
+    int fd = open(path, O_CREAT | O_WRONLY | O_TRUNC, 0644);
+    int done = 0;
+    while (fd >= 0 && done < COUNT && write(fd, data, SIZE) == SIZE)
+        done++;
+    if (fd < 0 || done < COUNT || fsync(fd) != 0) {
+        fprintf(stderr, "limits: cannot write %s: %s\n", path, strerror(errno));
+        exit(1);
+    }
+    close(fd);
+}
+
+static void read_plain(const char *path, char **to)
+{
+    int fd = open(path, O_RDONLY);
+    int done = 0;
+    while (fd >= 0 && done < COUNT && read(fd, to[done], SIZE) == SIZE)
+        done++;
+    if (done < COUNT) {
+        fprintf(stderr, "limits: cannot read %s: %s\n", path, strerror(errno));
+        exit(1);
+    }
+    close(fd);
+}
+
+/* 1 GiB as one file, written or read twice; the second time counts. */
+static void plain_file(const char *directory, const char *work, int saves)
+{
+    char path[4096], *buffers[COUNT];
+    double seconds = 0;
     snprintf(path, sizeof(path), "%s/plain", directory);
+    make_buffers(buffers);
+    if (!saves)
+        write_plain(path, buffers[0]);
     for (int time = 0; time < 2; time++) {
         double begin = now();
-        int fd = open(path, O_CREAT | O_WRONLY | O_TRUNC, 0644);
-        size_t done = 0;
-        while (fd >= 0 && done < bytes) {
-            ssize_t n = write(fd, data, bytes - done < PIECE ? bytes - done : PIECE);
-            if (n <= 0)
-                break;
-            done += (size_t)n;
-        }
-        if (fd < 0 || done < bytes || fsync(fd) != 0) {
-            fprintf(stderr, "limits: cannot write %s: %s\n", path, strerror(errno));
-            exit(1);
-        }
-        close(fd);
-        double middle = now();
-        fd = open(path, O_RDONLY);
-        while (read(fd, data, PIECE) > 0)
-            ;
-        close(fd);
-        write_rate = gib / (middle - begin);
-        read_rate = gib / (now() - middle);
+        if (saves)
+            write_plain(path, buffers[0]);
+        else
+            read_plain(path, buffers);
+        seconds = now() - begin;
     }
     unlink(path);
-    free(data);
-    if (saves)
-        printf("write+fsync\t%s\t%.3f\tGiB/s\n", work, write_rate);
-    else
-        printf("read\t%s\t%.3f\tGiB/s\n", work, read_rate);
+    free_buffers(buffers);
+    printf("%s\t%s\t%.3f\tGiB/s\n", saves ? "write+fsync" : "read", work, 1 / seconds);
+}
+
+static void checkpoint_limits(const char *directory, const char *work)
+{
+    if (strcmp(work, "background save 64x16MiB, time blocked") == 0)
+        copy_all(work);
+    else if (strcmp(work, "save 64x16MiB") == 0)
+        plain_file(directory, work, 1);
+    else if (strcmp(work, "restore 64x16MiB") == 0)
+        plain_file(directory, work, 0);
 }
 
 /* ---- input: the CRCs of mapped files' records, two threads with half of the files each ---- */
@@ -432,8 +455,7 @@ int main(int argc, char **argv)
     } else if (strcmp(what, "ps") == 0) {
         ps();
     } else if (strcmp(what, "checkpoint") == 0 && argc > 3) {
-        plain_file(argv[2], argv[3]);
-        copy_all(argv[3]);
+        checkpoint_limits(argv[2], argv[3]);
     } else if (strcmp(what, "input") == 0 && argc > 2) {
         input(argv[2], argc > 3 ? argv[3] : "");
     } else {
