@@ -23,6 +23,7 @@
 #include <sheaf/npy.h>
 #include <sheaf/ops.h>
 #include <sheaf/optimizer.h>
+#include <sheaf/partitioner.h>
 #include <sheaf/print.h>
 #include <sheaf/record.h>
 #include <sheaf/server.h>

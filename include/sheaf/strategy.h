@@ -7,6 +7,7 @@
 
 #include <sheaf/cluster.h>
 #include <sheaf/optimizer.h>
+#include <sheaf/partitioner.h>
 #include <sheaf/values.h>
 
 SHEAF_BEGIN_DECLS
@@ -27,6 +28,8 @@ typedef struct sheaf_strategy_options {
     /** one reduction order over all cluster sizes, so that they agree bit for bit */
     bool reproducible;
     double deadline; /**< seconds a peer may take, up to 1e9; 0: SHEAF_DEADLINE_S */
+    /** how parameter servers cut variables; other strategies keep them whole */
+    sheaf_partitioner variable_partitioner;
     uint64_t reserved[4];
 } sheaf_strategy_options;
 

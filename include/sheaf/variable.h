@@ -37,6 +37,9 @@ typedef struct sheaf_variable_options {
     bool not_trainable; /**< the tape does not follow it; implied by ON_READ (R5.2) */
     sheaf_synchronization synchronization;
     sheaf_aggregation aggregation;
+    /** Under parameter servers: on the server that has this variable of the same strategy (its part 0), whole whatever the
+     *  partitioner says, and out of turn (R5.32, R5.45). Elsewhere it has no effect. NULL: in turn */
+    sheaf_variable *colocate_with;
     uint64_t reserved[4];
 } sheaf_variable_options;
 
@@ -98,7 +101,7 @@ SHEAF_API bool sheaf_variable_trainable(const sheaf_variable *v);
 SHEAF_API const char *sheaf_variable_device(const sheaf_variable *v);
 /** Copies in this process: replicas of a mirrored one, else 1. */
 SHEAF_API int sheaf_variable_copies(const sheaf_variable *v);
-/** Parts over parameter servers: 1 unless partitioned; and the device of part `i`. */
+/** Parts over parameter servers: 1 unless partitioned (partitioner.h); and the device of part `i`. */
 SHEAF_API int sheaf_variable_parts(const sheaf_variable *v);
 SHEAF_API const char *sheaf_variable_part_device(const sheaf_variable *v, int i);
 /** Copy `replica` of a mirrored or sync-on-read variable, the variable itself of others. Borrowed. */

@@ -14,6 +14,7 @@
 #include "distribute/sync.h"
 #include "ops/tape.h"
 #include "optim/optimizer.h"
+#include "ps/partition.h"
 #include "ps/variable.h"
 #include "tensor/frame.h"
 
@@ -60,11 +61,13 @@ static sheaf_status name_devices(sheaf_strategy *s, const struct sheaf__ps_clien
     return s->parameter_devices ? SHEAF_OK : sheaf__no_memory(err, "a strategy");
 }
 
-static sheaf_status connect(sheaf_strategy *s, sheaf_error *err)
+static sheaf_status connect(sheaf_strategy *s, const sheaf_partitioner *partitioner,
+                            sheaf_error *err)
 {
     struct sheaf__ps_client *client = NULL;
     SHEAF__TRY(check_cluster(s->cluster, err));
     SHEAF__TRY(sheaf__ps_client_new(s->cluster, s->deadline_ns, &client, err));
+    client->partitioner = *partitioner;
     s->state = client;
     s->group = &client->group;
     s->remote = true;
@@ -79,10 +82,11 @@ static sheaf_status connect(sheaf_strategy *s, sheaf_error *err)
 static sheaf_status ps_start(sheaf_strategy *s, const sheaf_strategy_options *o, sheaf_error *err)
 {
     const bool local = sheaf_cluster_job(s->cluster, 0) == NULL;
+    SHEAF__TRY(sheaf__partitioner_check(&o->variable_partitioner, err));
     SHEAF__TRY(sheaf__strategy_place(s, o->devices, true, "localhost", 0, err));
     s->rebatches = s->local > 1;
     if (!local)
-        SHEAF__TRY(connect(s, err));
+        SHEAF__TRY(connect(s, &o->variable_partitioner, err));
     struct sheaf__team_options alone = {.size = 1};
     return s->local > 1 ? sheaf__sync_open(s, &alone, err) : SHEAF_OK;
 }

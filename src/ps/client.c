@@ -114,13 +114,32 @@ sheaf_status sheaf__ps_call(struct sheaf__ps_client *client, int i, uint32_t kin
 
 /* Pulling. With the lock held. */
 
+/* Adds what server `s` has of a variable to its message; returns the number of parts that come. */
+static size_t ask_for_parts(struct sheaf__ps_remote *r, int s,
+                            const struct sheaf__ps_variable_ref *v, struct sheaf__part *into)
+{
+    char *out = sheaf__tensor_out(v->value);
+    size_t used = 0;
+    for (size_t k = 0; k < v->part_count; k++) {
+        const struct sheaf__ps_part *p = &v->parts[k];
+        if (p->server != s)
+            continue;
+        sheaf__buf_fixed32(&r->meta, p->number);
+        into[used++] = (struct sheaf__part){out + p->offset, p->bytes};
+    }
+    return used;
+}
+
 /* New values of the variables in client->wanted, one message to each server. */
 static sheaf_status pull(struct sheaf__ps_client *client, size_t count, sheaf_error *err)
 {
     SHEAF__TRACE("ps.pull");
     sheaf_status status = SHEAF_OK;
     struct sheaf__ps_variable_ref *const *wanted = client->wanted;
-    if (!sheaf__array_reserve((void **)&client->into, &client->into_capacity, count,
+    size_t parts = 0;
+    for (size_t i = 0; i < count; i++)
+        parts += wanted[i]->part_count;
+    if (!sheaf__array_reserve((void **)&client->into, &client->into_capacity, parts,
                               sizeof(*client->into)))
         return sheaf__no_memory(err, "a pull");
     for (size_t i = 0; i < count && status >= 0; i++) {
@@ -134,13 +153,8 @@ static sheaf_status pull(struct sheaf__ps_client *client, size_t count, sheaf_er
     for (int s = 0; s < client->server_count && status >= 0; s++) {
         struct sheaf__ps_remote *r = sheaf__ps_prepare(client, s);
         const size_t first = used;
-        for (size_t i = 0; i < count; i++) {
-            if (wanted[i]->server != s)
-                continue;
-            sheaf__buf_fixed32(&r->meta, wanted[i]->number);
-            client->into[used++] = (struct sheaf__part){sheaf__tensor_out(wanted[i]->value),
-                                                        sheaf__tensor_size(wanted[i]->value)};
-        }
+        for (size_t i = 0; i < count; i++)
+            used += ask_for_parts(r, s, wanted[i], client->into + used);
         if (used > first)
             sheaf__ps_start(client, s, SHEAF__PS_PULL, client->into + first, used - first);
     }
@@ -227,9 +241,9 @@ static sheaf_status build_push(struct sheaf__ps_client *client, int s, uint32_t 
     sheaf__buf_bytes(&r->meta, client->hypers, client->hyper_count * sizeof(*client->hypers));
     for (size_t i = 0; i < client->queue_count; i++) {
         const struct sheaf__ps_queued *q = &client->queue[i];
-        if (q->variable->server != s)
+        if (q->server != s)
             continue;
-        const struct sheaf__ps_update u = {.variable = q->variable->number,
+        const struct sheaf__ps_update u = {.variable = q->number,
                                            .kind = (uint16_t)q->kind,
                                            .hyper = (uint16_t)q->hyper,
                                            .count =
@@ -267,8 +281,7 @@ static sheaf_status push_again(struct sheaf__ps_client *client, sheaf_error *err
     return sheaf__ps_finish_all(client, err);
 }
 
-/* The mark goes to the first server, if it is `marked`. */
-static sheaf_status push(struct sheaf__ps_client *client, bool marked, sheaf_error *err)
+sheaf_status sheaf__ps_push(struct sheaf__ps_client *client, bool marked, sheaf_error *err)
 {
     SHEAF__TRACE("ps.push");
     const struct sheaf__buf *mark = marked && client->mark.size > 0 ? &client->mark : NULL;
@@ -276,7 +289,7 @@ static sheaf_status push(struct sheaf__ps_client *client, bool marked, sheaf_err
     for (int s = 0; s < client->server_count && status >= 0; s++) {
         uint32_t updates = 0;
         for (size_t i = 0; i < client->queue_count; i++)
-            updates += client->queue[i].variable->server == s;
+            updates += client->queue[i].server == s;
         const struct sheaf__buf *mine = s == 0 ? mark : NULL;
         client->servers[s].pushed = updates > 0 || mine;
         if (!client->servers[s].pushed)
@@ -295,7 +308,7 @@ static sheaf_status push(struct sheaf__ps_client *client, bool marked, sheaf_err
 
 sheaf_status sheaf__ps_send_mark(struct sheaf__ps_client *client, sheaf_error *err)
 {
-    return client->mark_waits ? push(client, true, err) : SHEAF_OK;
+    return client->mark_waits ? sheaf__ps_push(client, true, err) : SHEAF_OK;
 }
 
 sheaf_status sheaf__ps_step_end(struct sheaf__ps_client *client, sheaf_status step,
@@ -307,7 +320,7 @@ sheaf_status sheaf__ps_step_end(struct sheaf__ps_client *client, sheaf_status st
     if (step < 0)
         clear_queue(client);
     else if (client->queue_count > 0)
-        status = push(client, true, err);
+        status = sheaf__ps_push(client, true, err);
     sheaf__mutex_unlock(&client->lock);
     return status;
 }
@@ -339,68 +352,6 @@ sheaf_status sheaf__ps_marked(struct sheaf__ps_client *client, sheaf_bytes *byte
         *bytes = (sheaf_bytes){copy, reply->size};
     else if (status >= 0)
         status = sheaf__no_memory(err, "the place of a worker");
-    sheaf__mutex_unlock(&client->lock);
-    return status;
-}
-
-static sheaf_status enqueue(struct sheaf__ps_client *client, const struct sheaf__ps_queued *q,
-                            sheaf_error *err)
-{
-    if (!sheaf__array_reserve((void **)&client->queue, &client->queue_capacity,
-                              client->queue_count + 1, sizeof(*client->queue)))
-        return sheaf__no_memory(err, "an update");
-    struct sheaf__ps_queued *kept = &client->queue[client->queue_count++];
-    *kept = *q;
-    sheaf__ref(kept->ids);
-    sheaf__ref(kept->data);
-    return SHEAF_OK;
-}
-
-sheaf_status sheaf__ps_assign(struct sheaf__ps_client *client, sheaf_variable *v,
-                              enum sheaf__ps_update_kind kind, sheaf_tensor *value,
-                              sheaf_error *err)
-{
-    const struct sheaf__ps_queued q = {
-        .variable = (struct sheaf__ps_variable_ref *)v, .kind = kind, .data = value};
-    sheaf__mutex_lock(&client->lock);
-    sheaf_status status = enqueue(client, &q, err);
-    if (status >= 0 && !client->in_step)
-        status = push(client, false, err);
-    sheaf__mutex_unlock(&client->lock);
-    return status;
-}
-
-static sheaf_status enqueue_gradients(struct sheaf__ps_client *client,
-                                      const struct sheaf__hyper *hyper,
-                                      sheaf_variable *const *variables,
-                                      sheaf_tensor *const *gradients, size_t count,
-                                      sheaf_error *err)
-{
-    if (!sheaf__array_reserve((void **)&client->hypers, &client->hyper_capacity,
-                              client->hyper_count + 1, sizeof(*client->hypers)))
-        return sheaf__no_memory(err, "an update");
-    client->hypers[client->hyper_count++] = *hyper;
-    for (size_t i = 0; i < count; i++) {
-        const bool rows = gradients[i]->layout == SHEAF__ROWS;
-        const struct sheaf__ps_queued q = {
-            .variable = (struct sheaf__ps_variable_ref *)variables[i],
-            .kind = rows ? SHEAF__PS_ROWS : SHEAF__PS_GRADIENT,
-            .hyper = (int)client->hyper_count - 1,
-            .ids = rows ? gradients[i]->parts[SHEAF__INDICES] : NULL,
-            .data = rows ? gradients[i]->parts[SHEAF__VALUES] : gradients[i]};
-        SHEAF__TRY(enqueue(client, &q, err));
-    }
-    return SHEAF_OK;
-}
-
-sheaf_status sheaf__ps_update(struct sheaf__ps_client *client, const struct sheaf__hyper *hyper,
-                              sheaf_variable *const *variables, sheaf_tensor *const *gradients,
-                              size_t count, sheaf_error *err)
-{
-    sheaf__mutex_lock(&client->lock);
-    sheaf_status status = enqueue_gradients(client, hyper, variables, gradients, count, err);
-    if (status >= 0 && !client->in_step)
-        status = push(client, false, err);
     sheaf__mutex_unlock(&client->lock);
     return status;
 }

@@ -15,15 +15,17 @@
 #include "tensor/tensor.h"
 
 #include <sheaf/cluster.h>
+#include <sheaf/partitioner.h>
 
 struct sheaf__ps_variable_ref;
 
-/* An update that waits for the end of the step. Tensors are counted. */
+/* An update of one part of a variable that waits for the end of the step. Tensors are counted. */
 struct sheaf__ps_queued {
-    struct sheaf__ps_variable_ref *variable;
+    uint32_t number; /* of the part */
+    int server;
     enum sheaf__ps_update_kind kind;
     int hyper;
-    sheaf_tensor *ids, *data; /* ids of ROWS only */
+    sheaf_tensor *ids, *data; /* ids of ROWS only, of rows of the part */
 };
 
 /* A server, and the request that is under way to it. */
@@ -51,11 +53,14 @@ struct sheaf__ps_client {
     int64_t deadline_ns;
     struct sheaf__net_events events;
     struct sheaf__token *connecting; /* cancelled when a server is lost */
+    sheaf_partitioner partitioner;   /* how variables are cut */
 
     struct sheaf__mutex lock;                  /* of what follows, and of requests */
-    struct sheaf__ps_variable_ref **variables; /* by number; not counted: they leave when they go */
+    struct sheaf__ps_variable_ref **variables; /* in order; not counted: they leave when they go */
     size_t count, capacity;
-    uint64_t step; /* number of the step that runs */
+    uint32_t numbers; /* of parts that were made */
+    uint32_t turns;   /* of those whose server was the next in turn */
+    uint64_t step;    /* number of the step that runs */
     bool in_step;
     struct sheaf__hyper *hypers;
     size_t hyper_count, hyper_capacity;
@@ -88,7 +93,7 @@ sheaf_status sheaf__ps_mark(struct sheaf__ps_client *client, const void *data, s
 sheaf_status sheaf__ps_marked(struct sheaf__ps_client *client, sheaf_bytes *bytes,
                               sheaf_error *err);
 
-/* Queues an update of `v`; outside a step sends it. Takes counts of its own. */
+/* Queues an update of `v`; outside a step sends it. Takes counts of its own (queue.c). */
 sheaf_status sheaf__ps_assign(struct sheaf__ps_client *client, sheaf_variable *v,
                               enum sheaf__ps_update_kind kind, sheaf_tensor *value,
                               sheaf_error *err);
@@ -108,6 +113,9 @@ sheaf_status sheaf__ps_saves(struct sheaf__ps_client *client, bool *now, sheaf_e
 
 /* sheaf__ps_saves() with the lock held. */
 sheaf_status sheaf__ps_ask_saves(struct sheaf__ps_client *client, bool *now, sheaf_error *err);
+/* Sends the updates that wait, one message to each server; the first one's has the mark, if that is
+ * wanted. With the lock held. */
+sheaf_status sheaf__ps_push(struct sheaf__ps_client *client, bool marked, sheaf_error *err);
 /* Tells the first server of a mark for which no step has come: before a save, and at the end. With the
  * lock held. */
 sheaf_status sheaf__ps_send_mark(struct sheaf__ps_client *client, sheaf_error *err);

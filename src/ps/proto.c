@@ -7,9 +7,6 @@
 
 #include <string.h>
 
-/* More variables than any program makes: what is beyond is no number. */
-enum { MOST_VARIABLES = 1 << 22 };
-
 /* More bytes than a worker says of itself. */
 enum { MOST_MARK = 1 << 16 };
 
@@ -82,7 +79,7 @@ sheaf_status sheaf__ps_get_definition(struct sheaf__bytes meta, struct sheaf__ps
     if (!sheaf__cursor_varint32(&c, &d->variable) || !sheaf__cursor_varint32(&c, &dtype) ||
         !get_shape(&c, &d->full) || !get_shape(&c, &d->shape) ||
         !sheaf__cursor_varint(&c, &first_row) || !sheaf__cursor_byte(&c, &initialises) ||
-        !sheaf__cursor_sized(&c, &name, &d->name_size) || d->variable >= MOST_VARIABLES ||
+        !sheaf__cursor_sized(&c, &name, &d->name_size) || d->variable >= SHEAF__PS_MOST_VARIABLES ||
         first_row > INT64_MAX || sheaf_dtype_size((sheaf_dtype)dtype) == 0 || dtype == SHEAF_STRING)
         return sheaf__ps_malformed("a variable's definition", err);
     d->dtype = (sheaf_dtype)dtype;

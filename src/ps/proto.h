@@ -16,7 +16,7 @@ enum sheaf__ps_kind {
     SHEAF__PS_SLOT,     /* makes a slot of a variable */
     SHEAF__PS_PULL,     /* numbers -> values and versions */
     SHEAF__PS_PUSH,     /* updates -> applied */
-    SHEAF__PS_LOOKUP,   /* ids -> rows */
+    SHEAF__PS_LOOKUP,   /* numbers and counts, ids of each -> rows of each */
     SHEAF__PS_FETCH,    /* variable and slot -> value */
     SHEAF__PS_PROVE,    /* file and token -> found */
     SHEAF__PS_WRITE,    /* shards -> written, note */
@@ -36,7 +36,10 @@ enum sheaf__ps_kind {
 /* Slot 0 of a variable is its value, 1.. are the optimizer's. */
 #define SHEAF__PS_HANDLE(variable, slot) ((uint64_t)(variable) << 8 | (uint64_t)(slot))
 
-/* A variable as every process must define it. */
+/* More variables, and parts of them, than any program makes: what is beyond is no number. */
+enum { SHEAF__PS_MOST_VARIABLES = 1 << 22 };
+
+/* A variable, or a part of one, as every process must define it. */
 struct sheaf__ps_definition {
     uint32_t variable;
     sheaf_dtype dtype;
@@ -55,7 +58,7 @@ sheaf_status sheaf__ps_get_definition(struct sheaf__bytes meta, struct sheaf__ps
  * the other, each filled up to sheaf__ps_room(). */
 enum sheaf__ps_update_kind {
     SHEAF__PS_GRADIENT = 1, /* dense, by a rule */
-    SHEAF__PS_ROWS,         /* `count` ids (int64), then rows, by a rule */
+    SHEAF__PS_ROWS,         /* `count` ids (int64) of rows of the part, then rows, by a rule */
     SHEAF__PS_ASSIGN,
     SHEAF__PS_ADD,
     SHEAF__PS_SUB

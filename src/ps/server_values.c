@@ -138,37 +138,82 @@ static void serve_fetch(struct sheaf__call *call, void *user)
         call, &(struct sheaf__reply){.parts = &part, .count = 1, .sent = pulled_free, .user = p});
 }
 
-static void serve_lookup(struct sheaf__call *call, void *user)
+/* Look-ups: of several variables, or parts of one, at once. */
+
+struct sought {
+    struct sheaf__ps_variable *variable;
+    uint64_t count; /* of ids */
+    size_t bytes;   /* of rows */
+};
+
+/* The next of a look-up that has `left` ids more. */
+static sheaf_status next_sought(struct sheaf__ps_server *server, struct sheaf__cursor *c,
+                                size_t left, struct sought *s, sheaf_error *err)
 {
-    struct sheaf__ps_server *server = user;
+    uint32_t number;
+    if (!sheaf__cursor_fixed32(c, &number) || !sheaf__cursor_fixed64(c, &s->count) ||
+        s->count > left)
+        return sheaf__ps_malformed("a look-up", err);
+    SHEAF__TRY(sheaf__ps_find(&server->table, number, &s->variable, err));
+    const struct sheaf__ps_variable *v = s->variable;
+    const int64_t rows = v->shape.rank ? v->shape.dims[0] : 0;
+    const size_t width = rows ? v->bytes / (size_t)rows : 0;
+    return __builtin_mul_overflow(s->count, width, &s->bytes) ? sheaf__no_memory(err, "a look-up")
+                                                              : SHEAF_OK;
+}
+
+/* Bytes of all rows. */
+static sheaf_status measure_lookup(struct sheaf__ps_server *server, struct sheaf__cursor c,
+                                   size_t ids, size_t *bytes, sheaf_error *err)
+{
+    struct sought s;
+    *bytes = 0;
+    while (sheaf__cursor_left(&c) > 0) {
+        SHEAF__TRY(next_sought(server, &c, ids, &s, err));
+        ids -= s.count;
+        if (__builtin_add_overflow(*bytes, s.bytes, bytes))
+            return sheaf__no_memory(err, "a look-up");
+    }
+    return ids == 0 ? SHEAF_OK : sheaf__ps_malformed("the size of a look-up", err);
+}
+
+static sheaf_status look_up(struct sheaf__ps_server *server, struct sheaf__call *call,
+                            struct pulled *p, size_t *bytes, sheaf_error *err)
+{
     const struct sheaf__bytes meta = sheaf__call_meta(call);
     struct sheaf__cursor c = sheaf__cursor_of(meta.data, meta.size);
-    struct sheaf__ps_variable *v = NULL;
-    uint32_t number = 0;
-    sheaf_error err = {0};
     const size_t count = sheaf__call_payload_size(call) / sizeof(int64_t);
-    sheaf_status status =
-        sheaf__cursor_fixed32(&c, &number) ? SHEAF_OK : sheaf__ps_malformed("a look-up", &err);
-    if (status >= 0)
-        status = sheaf__ps_find(&server->table, number, &v, &err);
-    const size_t width =
-        status >= 0 && v->shape.rank && v->shape.dims[0] ? v->bytes / (size_t)v->shape.dims[0] : 0;
+    const int64_t *ids = sheaf__call_payload(call);
+    struct sought s;
+    SHEAF__TRY(measure_lookup(server, c, count, bytes, err));
+    p->buffers[0] = sheaf__buffer_new(NULL, *bytes + 1, err);
+    if (!p->buffers[0])
+        return SHEAF_ERR_RESOURCE_EXHAUSTED;
+    p->count = 1;
+    char *out = p->buffers[0]->data;
+    while (sheaf__cursor_left(&c) > 0) {
+        SHEAF__TRY(next_sought(server, &c, count, &s, err));
+        SHEAF__TRY(sheaf__ps_rows(s.variable, ids, s.count, out, err));
+        ids += s.count;
+        out += s.bytes;
+    }
+    return SHEAF_OK;
+}
+
+static void serve_lookup(struct sheaf__call *call, void *user)
+{
+    sheaf_error err = {0};
+    size_t bytes = 0;
     struct pulled *p = sheaf__calloc(1, sizeof(*p) + sizeof(p->buffers[0]));
-    if (status >= 0 && !p)
-        status = sheaf__no_memory(&err, "a look-up");
-    if (status >= 0 && !(p->buffers[0] = sheaf__buffer_new(NULL, count * width + 1, &err)))
-        status = SHEAF_ERR_RESOURCE_EXHAUSTED;
-    if (p)
-        p->count = p->buffers[0] != NULL;
-    if (status >= 0)
-        status = sheaf__ps_rows(v, sheaf__call_payload(call), count, p->buffers[0]->data, &err);
+    sheaf_status status =
+        p ? look_up(user, call, p, &bytes, &err) : sheaf__no_memory(&err, "a look-up");
     if (status < 0) {
         fail(call, &err);
         if (p)
             pulled_free(p);
         return;
     }
-    const struct sheaf__part part = {p->buffers[0]->data, count * width};
+    const struct sheaf__part part = {p->buffers[0]->data, bytes};
     sheaf__call_reply(
         call, &(struct sheaf__reply){.parts = &part, .count = 1, .sent = pulled_free, .user = p});
 }

@@ -210,14 +210,13 @@ sheaf_status sheaf__ps_rows(struct sheaf__ps_variable *v, const int64_t *ids, si
     struct sheaf__buffer *value = sheaf__ps_snapshot(v, 0, NULL);
     sheaf_status status = SHEAF_OK;
     for (size_t i = 0; i < count && status >= 0; i++) {
-        const int64_t row = ids[i] - v->first_row;
-        if (row < 0 || row >= rows)
+        if (ids[i] < 0 || ids[i] >= rows)
             status = sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
-                                  "id %lld (number %zu) of a look-up in '%s', expected %lld..%lld",
-                                  (long long)ids[i], i, v->name, (long long)v->first_row,
-                                  (long long)(v->first_row + rows - 1));
+                                  "id %lld (number %zu) of a look-up in '%s', expected 0..%lld",
+                                  (long long)ids[i], i, v->name, (long long)rows - 1);
         else
-            memcpy((char *)out + i * width, (const char *)value->data + (size_t)row * width, width);
+            memcpy((char *)out + i * width, (const char *)value->data + (size_t)ids[i] * width,
+                   width);
     }
     sheaf__unref(value);
     return status;
@@ -318,8 +317,7 @@ static sheaf_status apply_rows(struct sheaf__ps_variable *v, const struct sheaf_
 {
     const int64_t rows = v->shape.rank ? v->shape.dims[0] : 0;
     const size_t width = rows ? v->bytes / (size_t)rows : 0;
-    if (u->count > u->bytes / sizeof(int64_t) || u->bytes != u->count * (sizeof(int64_t) + width) ||
-        v->first_row != 0)
+    if (u->count > u->bytes / sizeof(int64_t) || u->bytes != u->count * (sizeof(int64_t) + width))
         return sheaf__ps_malformed("the size of rows", err);
     const struct sheaf__rule_rows all = {.ids = data,
                                          .values = (const char *)data + u->count * sizeof(int64_t),

@@ -79,7 +79,7 @@ sheaf__kernel_binary sheaf__ps_assign_kernel(const struct sheaf__ps_variable *v,
 bool sheaf__ps_expect(struct sheaf__ps_variable *v);
 void sheaf__ps_expected(struct sheaf__ps_variable *v);
 
-/* Rows `ids` copied to `out`. INVALID_ARGUMENT names an id that is out of range. */
+/* Rows `ids` of the part copied to `out`. INVALID_ARGUMENT names an id that is out of range. */
 sheaf_status sheaf__ps_rows(struct sheaf__ps_variable *v, const int64_t *ids, size_t count,
                             void *out, sheaf_error *err);
 

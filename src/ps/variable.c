@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "ops/mode.h"
+#include "ps/partition.h"
 #include "ps/placement.h"
 #include "tensor/frame.h"
 
@@ -39,36 +40,6 @@ static sheaf_tensor *ps_read(sheaf_variable *v)
     return sheaf__ps_read(ref_of(v)->client, ref_of(v));
 }
 
-static sheaf_tensor *ps_lookup(sheaf_variable *v, sheaf_tensor *ids)
-{
-    struct sheaf__ps_variable_ref *r = ref_of(v);
-    sheaf_error err = {0};
-    sheaf_tensor *wide = sheaf_cast(ids, SHEAF_INT64);
-    if (!sheaf__tensor_ok(wide))
-        return wide;
-    sheaf_shape shape = ids->shape;
-    for (int k = 1; k < v->shape.rank && shape.rank < SHEAF_MAX_RANK; k++)
-        shape.dims[shape.rank++] = v->shape.dims[k];
-    sheaf_tensor *rows = sheaf__tensor_new(v->dtype, shape, NULL, &err);
-    const void *data = rows ? sheaf__tensor_host(wide, &err) : NULL;
-    sheaf_status status = data ? SHEAF_OK : SHEAF_ERR_RESOURCE_EXHAUSTED;
-    if (status >= 0) {
-        const struct sheaf__part into = {sheaf__tensor_out(rows), sheaf__tensor_size(rows)};
-        sheaf__mutex_lock(&r->client->lock);
-        struct sheaf__ps_remote *server = sheaf__ps_prepare(r->client, r->server);
-        sheaf__buf_fixed32(&server->meta, r->number);
-        status = sheaf__ps_add_part(server, data, sheaf__tensor_size(wide))
-                     ? sheaf__ps_call(r->client, r->server, SHEAF__PS_LOOKUP, &into, 1, &err)
-                     : sheaf__no_memory(&err, "a look-up");
-        sheaf__mutex_unlock(&r->client->lock);
-    }
-    if (status < 0) {
-        sheaf_tensor_free(rows);
-        rows = NULL;
-    }
-    return sheaf__tensor_give(rows, &err);
-}
-
 static sheaf_status ps_assign(sheaf_variable *v, enum sheaf__assign_op op, sheaf_tensor *value,
                               sheaf_error *err)
 {
@@ -84,49 +55,65 @@ static sheaf_status ps_assign(sheaf_variable *v, enum sheaf__assign_op op, sheaf
     return sheaf__ps_assign(r->v.client, v, kinds[op], value, err);
 }
 
+static int ps_parts(const sheaf_variable *v)
+{
+    return (int)((const struct sheaf__ps_variable_ref *)v)->part_count;
+}
+
+static const char *ps_part_device(const sheaf_variable *v, int i)
+{
+    const struct sheaf__ps_variable_ref *r = (const struct sheaf__ps_variable_ref *)v;
+    return i >= 0 && (size_t)i < r->part_count ? r->client->servers[r->parts[i].server].device
+                                               : NULL;
+}
+
 static void ps_destroy(sheaf_variable *v)
 {
     struct sheaf__ps_variable_ref *r = ref_of(v);
     sheaf__mutex_lock(&r->client->lock);
-    r->client->variables[r->number] = NULL;
+    r->client->variables[r->index] = NULL;
     sheaf__mutex_unlock(&r->client->lock);
     for (int i = 0; i < SHEAF__RULE_SLOTS && r->slots[i]; i++) {
         sheaf__free(r->slots[i]->name);
         sheaf__free(r->slots[i]);
     }
     sheaf__unref(r->value);
+    sheaf__free(r->parts);
     sheaf__free(v->name);
     sheaf__free(v);
 }
 
 /* Checkpoints. */
 
-static void fill_saveable(struct sheaf__ps_variable_ref *r, int slot, struct sheaf__saveable *out)
+/* Part `i` of the value or a slot: a slice of one tensor (R5.42). */
+static bool fill_saveable(const struct sheaf__ps_variable_ref *r, size_t i, int slot,
+                          struct sheaf__saveable *out)
 {
+    if (i >= r->part_count)
+        return false;
+    const struct sheaf__ps_part *p = &r->parts[i];
     *out = (struct sheaf__saveable){.attribute = "VARIABLE_VALUE",
                                     .full_name = r->base.name,
                                     .dtype = r->base.dtype,
-                                    .shape = r->base.shape,
+                                    .shape = p->shape,
                                     .full = r->base.shape,
-                                    .device = r->client->servers[r->server].full_device,
+                                    .offset = {p->first},
+                                    .device = r->client->servers[p->server].full_device,
                                     .group = &r->client->group,
-                                    .handle = SHEAF__PS_HANDLE(r->number, slot)};
+                                    .handle = SHEAF__PS_HANDLE(p->number, slot)};
+    return true;
 }
 
 static bool value_saveable(sheaf_trackable *t, size_t i, struct sheaf__saveable *out)
 {
-    if (i > 0)
-        return false;
-    fill_saveable(t->object, 0, out);
-    return true;
+    return fill_saveable(t->object, i, 0, out);
 }
 
 static bool slot_saveable(sheaf_trackable *t, size_t i, struct sheaf__saveable *out)
 {
-    struct sheaf__ps_slot_ref *s = t->object;
-    if (i > 0)
+    const struct sheaf__ps_slot_ref *s = t->object;
+    if (!fill_saveable(s->owner, i, s->slot, out))
         return false;
-    fill_saveable(s->owner, s->slot, out);
     out->full_name = s->name;
     return true;
 }
@@ -135,19 +122,23 @@ static bool slot_saveable(sheaf_trackable *t, size_t i, struct sheaf__saveable *
 static const struct sheaf__trackable_class value_trackable = {.saveable = value_saveable};
 static const struct sheaf__trackable_class slot_trackable = {.saveable = slot_saveable};
 
-/* The slot on the server, made there at first use. */
+/* The slot beside every part, made there at first use. */
 static sheaf_status make_slot(struct sheaf__ps_variable_ref *r, int slot, const char *name,
                               double fill, sheaf_error *err)
 {
+    sheaf_status status = SHEAF_OK;
     uint64_t bits;
     memcpy(&bits, &fill, sizeof(bits));
     sheaf__mutex_lock(&r->client->lock);
-    struct sheaf__ps_remote *server = sheaf__ps_prepare(r->client, r->server);
-    sheaf__buf_varint(&server->meta, r->number);
-    sheaf__buf_varint(&server->meta, (uint64_t)slot);
-    sheaf__buf_fixed64(&server->meta, bits);
-    sheaf__buf_sized(&server->meta, name, strlen(name));
-    sheaf_status status = sheaf__ps_call(r->client, r->server, SHEAF__PS_SLOT, NULL, 0, err);
+    for (size_t i = 0; i < r->part_count && status >= 0; i++) {
+        const struct sheaf__ps_part *p = &r->parts[i];
+        struct sheaf__ps_remote *server = sheaf__ps_prepare(r->client, p->server);
+        sheaf__buf_varint(&server->meta, p->number);
+        sheaf__buf_varint(&server->meta, (uint64_t)slot);
+        sheaf__buf_fixed64(&server->meta, bits);
+        sheaf__buf_sized(&server->meta, name, strlen(name));
+        status = sheaf__ps_call(r->client, p->server, SHEAF__PS_SLOT, NULL, 0, err);
+    }
     sheaf__mutex_unlock(&r->client->lock);
     return status;
 }
@@ -176,23 +167,82 @@ static sheaf_trackable *ps_slot(sheaf_variable *v, const char *name, double fill
 
 static const struct sheaf__variable_class ps_class = {
     .read = ps_read,
-    .lookup = ps_lookup,
+    .lookup = sheaf__ps_lookup,
     .assign = ps_assign,
+    .parts = ps_parts,
+    .part_device = ps_part_device,
     .slot = ps_slot,
     .destroy = ps_destroy,
 };
 
 /* Making one. */
 
+static sheaf_status check_request(const struct sheaf__ps_client *client,
+                                  const sheaf_variable_request *request, sheaf_error *err)
+{
+    const sheaf_variable *with = request->options.colocate_with;
+    if (request->dtype == SHEAF_STRING || sheaf_dtype_size(request->dtype) == 0)
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                            "variable '%s' of dtype %s on a parameter server, expected numbers",
+                            request->name, sheaf_dtype_name(request->dtype));
+    if (!with)
+        return SHEAF_OK;
+    SHEAF__TRY(sheaf_variable_status(with, err));
+    if (with->cls != &ps_class || ((const struct sheaf__ps_variable_ref *)with)->client != client)
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                            "variable '%s' is to be placed with '%s', which is none of the same "
+                            "strategy",
+                            request->name, with->name);
+    return SHEAF_OK;
+}
+
+/* Rows and bytes of part `i` of `count`. */
+static void cut_part(const struct sheaf__ps_variable_ref *r, int64_t i, int64_t count,
+                     struct sheaf__ps_part *p)
+{
+    const size_t all =
+        (size_t)sheaf_shape_elements(r->base.shape) * sheaf_dtype_size(r->base.dtype);
+    const int64_t rows = r->base.shape.rank ? r->base.shape.dims[0] : 0;
+    p->shape = r->base.shape;
+    p->rows = rows;
+    p->bytes = all;
+    if (count == 1)
+        return;
+    p->first = sheaf__ps_first_row(rows, count, i);
+    p->rows = p->shape.dims[0] = sheaf__ps_first_row(rows, count, i + 1) - p->first;
+    p->offset = (size_t)p->first * (all / (size_t)rows);
+    p->bytes = (size_t)p->rows * (all / (size_t)rows);
+}
+
+/* Numbers for the parts, and their servers: in turn, or that of another variable (R5.44, R5.45). With the
+ * lock held. */
+static void place_parts(struct sheaf__ps_client *client, struct sheaf__ps_variable_ref *r,
+                        const sheaf_variable *with)
+{
+    for (size_t i = 0; i < r->part_count; i++) {
+        struct sheaf__ps_part *p = &r->parts[i];
+        p->number = client->numbers++;
+        p->server = with ? ((const struct sheaf__ps_variable_ref *)with)->parts->server
+                         : sheaf__ps_round_robin(client->turns++, client->server_count);
+    }
+}
+
 static sheaf_status register_variable(struct sheaf__ps_client *client,
-                                      struct sheaf__ps_variable_ref *r, sheaf_error *err)
+                                      struct sheaf__ps_variable_ref *r, int64_t parts,
+                                      const sheaf_variable *with, sheaf_error *err)
 {
     sheaf_status status = SHEAF_OK;
+    r->parts = sheaf__calloc((size_t)parts, sizeof(*r->parts));
+    if (!r->parts)
+        return sheaf__no_memory(err, "the parts of a variable");
+    r->part_count = (size_t)parts;
+    for (int64_t i = 0; i < parts; i++)
+        cut_part(r, i, parts, &r->parts[i]);
     sheaf__mutex_lock(&client->lock);
     if (sheaf__array_reserve((void **)&client->variables, &client->capacity, client->count + 1,
                              sizeof(*client->variables))) {
-        r->number = (uint32_t)client->count;
-        r->server = sheaf__ps_round_robin(r->number, client->server_count);
+        place_parts(client, r, with);
+        r->index = client->count;
         client->variables[client->count++] = r;
     } else {
         status = sheaf__no_memory(err, "a variable");
@@ -201,45 +251,78 @@ static sheaf_status register_variable(struct sheaf__ps_client *client,
     return status;
 }
 
-/* Tells the server, with the first value if this is the task that makes it; else waits until there
- * is one. */
-static sheaf_status create_there(struct sheaf__ps_variable_ref *r,
-                                 const sheaf_variable_request *request, sheaf_error *err)
+/* R5.35; text of the frame. */
+static const char *part_name(const struct sheaf__ps_variable_ref *r, size_t i)
+{
+    struct sheaf__str name = {0};
+    sheaf__str_printf(&name, "%s/part_%zu", r->base.name, i);
+    return sheaf__frame_str(&name);
+}
+
+/* Tells the server of part `i`, with its first value if this is the task that makes it; else waits until
+ * there is one. */
+static sheaf_status create_part(struct sheaf__ps_variable_ref *r, size_t i,
+                                const sheaf_variable_request *request, sheaf_error *err)
 {
     struct sheaf__ps_client *client = r->client;
-    const struct sheaf__ps_definition d = {.variable = r->number,
+    const struct sheaf__ps_part *p = &r->parts[i];
+    const bool whole = r->part_count == 1;
+    const char *name = whole ? r->base.name : part_name(r, i);
+    const struct sheaf__ps_definition d = {.variable = p->number,
                                            .dtype = r->base.dtype,
                                            .full = r->base.shape,
-                                           .shape = r->base.shape,
+                                           .shape = p->shape,
+                                           .first_row = p->first,
                                            .initialises = client->initialises,
-                                           .name = r->base.name,
-                                           .name_size = strlen(r->base.name)};
-    sheaf_tensor *initial = client->initialises ? sheaf__variable_initial(request, 0, -1) : NULL;
+                                           .name = name,
+                                           .name_size = strlen(name)};
+    sheaf_tensor *initial = client->initialises
+                                ? sheaf__variable_initial(request, p->first, whole ? -1 : p->rows)
+                                : NULL;
     const void *data = initial ? sheaf__tensor_host(initial, err) : NULL;
     if (initial && !data)
         return sheaf_tensor_status(initial, err) < 0 ? initial->error->status
                                                      : SHEAF_ERR_RESOURCE_EXHAUSTED;
     sheaf__mutex_lock(&client->lock);
-    struct sheaf__ps_remote *server = sheaf__ps_prepare(client, r->server);
+    struct sheaf__ps_remote *server = sheaf__ps_prepare(client, p->server);
     sheaf__ps_put_definition(&server->meta, &d);
     sheaf_status status = SHEAF_OK;
     if (initial && !sheaf__ps_add_part(server, data, sheaf__tensor_size(initial)))
         status = sheaf__no_memory(err, "a variable");
     if (status >= 0)
-        status = sheaf__ps_call(client, r->server, SHEAF__PS_CREATE, NULL, 0, err);
+        status = sheaf__ps_call(client, p->server, SHEAF__PS_CREATE, NULL, 0, err);
     sheaf__mutex_unlock(&client->lock);
     if (status == SHEAF_ERR_DEADLINE && !initial)
         sheaf__error_prefix(err, "the chief (or worker 0) has not made variable '%s'", d.name);
     return status;
 }
 
-static sheaf_status check_request(const sheaf_variable_request *request, sheaf_error *err)
+/* Part by part, so that no more than one of a large table's is in this task's memory. */
+static void create_parts(struct sheaf__ps_variable_ref *r, const sheaf_variable_request *request,
+                         sheaf_error *latched)
 {
-    if (request->dtype == SHEAF_STRING || sheaf_dtype_size(request->dtype) == 0)
-        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
-                            "variable '%s' of dtype %s on a parameter server, expected numbers",
-                            request->name, sheaf_dtype_name(request->dtype));
-    return SHEAF_OK;
+    for (size_t i = 0; i < r->part_count && latched->status >= 0; i++) {
+        SHEAF_FRAME
+        {
+            create_part(r, i, request, latched);
+        }
+    }
+}
+
+/* Into how many parts the request is to be cut. */
+static int64_t choose_parts(struct sheaf__ps_client *client, const sheaf_variable_request *request,
+                            sheaf_error *err)
+{
+    int64_t parts = 1;
+    if (request->options.colocate_with)
+        return 1;
+    if (sheaf__ps_parts(&client->partitioner, request->dtype, request->shape, &parts, err) < 0)
+        sheaf__error_prefix(err, "variable '%s'", request->name);
+    else if (parts > SHEAF__PS_MOST_VARIABLES - (int64_t)client->numbers)
+        sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                     "variable '%s' in %lld parts, and %u before them, expected at most %d",
+                     request->name, (long long)parts, client->numbers, SHEAF__PS_MOST_VARIABLES);
+    return err->status < 0 ? 1 : parts;
 }
 
 sheaf_variable *sheaf__ps_variable_new(struct sheaf__ps_client *client,
@@ -256,16 +339,18 @@ sheaf_variable *sheaf__ps_variable_new(struct sheaf__ps_client *client,
     r->client = client;
     r->base.trackable = (sheaf_trackable){&value_trackable, r};
     r->base.trainable = !request->options.not_trainable;
-    if (register_variable(client, r, latched) < 0) {
+    int64_t parts = 1;
+    if (latched->status >= 0 && check_request(client, request, latched) >= 0)
+        parts = choose_parts(client, request, latched);
+    const sheaf_variable *with = latched->status < 0 ? NULL : request->options.colocate_with;
+    sheaf_error fault = {0};
+    if (register_variable(client, r, parts, with, &fault) < 0) {
+        sheaf__free(r->parts);
         sheaf__free(r->base.name);
         sheaf__free(ref);
         return NULL;
     }
-    r->base.device = client->servers[r->server].device;
-    SHEAF_FRAME
-    {
-        if (check_request(request, latched) >= 0)
-            create_there(r, request, latched);
-    }
+    r->base.device = client->servers[r->parts->server].device;
+    create_parts(r, request, latched);
     return &r->base;
 }
