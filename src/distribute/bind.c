@@ -49,12 +49,22 @@ static bool number_saveable(sheaf_trackable *t, size_t i, struct sheaf__saveable
     return true;
 }
 
+/* Where a variable counts the steps of all workers, this one may have made none since it was restored. */
+static int64_t steps_of(sheaf_optimizer *o)
+{
+    const struct bound *b = o->bound;
+    sheaf_tensor *now = b->iterations ? sheaf_value(b->iterations) : NULL;
+    if (now && sheaf_tensor_status(now, NULL) >= 0)
+        atomic_store(&o->iterations, sheaf_tensor_integer(now, 0));
+    return atomic_load(&o->iterations);
+}
+
 static sheaf_tensor *number_read(sheaf_trackable *t, size_t i)
 {
     const struct number *n = t->object;
     sheaf_optimizer *o = n->optimizer;
     const struct bound *b = o->bound;
-    const int64_t steps = atomic_load(&o->iterations);
+    const int64_t steps = steps_of(o);
     (void)i;
     if (n == &b->iteration)
         return sheaf_long(steps);
