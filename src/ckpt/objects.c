@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "format/slice.h"
+#include "tensor/frame.h"
 #include "tensor/tensor.h"
 
 #include <stdio.h>
@@ -18,6 +19,8 @@ static sheaf_status no_memory(sheaf_error *err)
 
 void sheaf__objects_free(struct sheaf__ckpt_objects *o)
 {
+    for (size_t i = 0; i < o->tensor_count; i++)
+        sheaf__unref(o->tensors[i].value);
     sheaf__free(o->nodes);
     sheaf__free(o->tensors);
     sheaf__free(o->blobs);
@@ -304,6 +307,24 @@ bool sheaf__objects_is_local(const struct sheaf__ckpt_objects *o,
     return !s->group || o->group->cls->is_local(o->group, s->device);
 }
 
+sheaf_status sheaf__objects_join(struct sheaf__ckpt_objects *o, sheaf_error *err)
+{
+    sheaf_status status = SHEAF_OK;
+    for (size_t i = 0; i < o->tensor_count && status >= 0; i++) {
+        struct sheaf__ckpt_tensor *t = &o->tensors[i];
+        if (!t->item.saveable.together)
+            continue;
+        SHEAF_FRAME
+        {
+            sheaf_tensor *value = t->owner->cls->read(t->owner, t->number);
+            status = sheaf_tensor_status(value, err);
+            if (status >= 0)
+                t->value = sheaf__ref(value);
+        }
+    }
+    return status;
+}
+
 sheaf_tensor *sheaf__objects_value(const struct sheaf__ckpt_objects *o,
                                    const struct sheaf__ckpt_tensor *t)
 {
@@ -311,6 +332,8 @@ sheaf_tensor *sheaf__objects_value(const struct sheaf__ckpt_objects *o,
         return sheaf_tensor_new(SHEAF_STRING, SHEAF_SCALAR, &t->text);
     if (!sheaf__objects_is_local(o, t))
         return o->group->cls->fetch(o->group, &t->item.saveable);
+    if (t->value && !o->copies)
+        return sheaf__tensor_give(sheaf__ref(t->value), NULL);
     if (o->copies)
         return sheaf__tensor_give(sheaf__ref(o->copies[t - o->tensors]), NULL);
     return t->owner->cls->read(t->owner, t->number);

@@ -22,6 +22,7 @@ struct sheaf__ckpt_tensor {
     size_t number;                 /* of the owner's saveable */
     int32_t node;
     sheaf_bytes text;
+    sheaf_tensor *value; /* that the tasks have made together, counted; NULL: not one of these */
 };
 
 /* An object whose bytes are kept beside the checkpoint. */
@@ -55,6 +56,8 @@ void sheaf__objects_free(struct sheaf__ckpt_objects *o);
 /* Whether this process holds the tensor. */
 bool sheaf__objects_is_local(const struct sheaf__ckpt_objects *o,
                              const struct sheaf__ckpt_tensor *t);
+/* Where tasks save in step, by each of them: makes the values that they have shares of. */
+sheaf_status sheaf__objects_join(struct sheaf__ckpt_objects *o, sheaf_error *err);
 /* Its value, in the frame; fetched from its task if that is another one. */
 sheaf_tensor *sheaf__objects_value(const struct sheaf__ckpt_objects *o,
                                    const struct sheaf__ckpt_tensor *t);

@@ -330,7 +330,10 @@ sheaf_status sheaf__ckpt_save_begin(const struct sheaf__ckpt_save *save,
         free_saving(s);
         return status;
     }
-    if (save->writes)
+    const struct sheaf__save_group *g = s->objects.group;
+    if (g && g->cls->finish)
+        status = sheaf__objects_join(&s->objects, &s->fault);
+    if (save->writes && status >= 0)
         save_all(s);
     *saving = s;
     return SHEAF_OK;

@@ -218,6 +218,14 @@ static const struct sheaf__variable_class on_read_class = {
 
 /* Checkpoints: one tensor (R5.16, R5.22). */
 
+/* Whether other workers have a share of the value. */
+static bool is_shared(const struct sheaf__copies *c)
+{
+    return c->base.cls == &on_read_class && c->base.strategy->workers > 1 &&
+           (c->base.aggregation == SHEAF_AGGREGATION_SUM ||
+            c->base.aggregation == SHEAF_AGGREGATION_MEAN);
+}
+
 static bool copies_saveable(sheaf_trackable *t, size_t i, struct sheaf__saveable *out)
 {
     struct sheaf__copies *c = t->object;
@@ -229,7 +237,8 @@ static bool copies_saveable(sheaf_trackable *t, size_t i, struct sheaf__saveable
                                     .shape = c->base.shape,
                                     .full = c->base.shape,
                                     .device = c->base.device,
-                                    .group = c->base.strategy->group};
+                                    .group = c->base.strategy->group,
+                                    .together = is_shared(c)};
     return true;
 }
 

@@ -23,6 +23,7 @@ struct sheaf__saveable {
     const char *device;              /**< full name; its task is the one that writes */
     struct sheaf__save_group *group; /**< NULL: this process alone */
     uint64_t handle;                 /**< the group's number for it, if another task holds it */
+    bool together;                   /**< every task of the group has a share: all call `read` */
 };
 
 /** Slot variable of an optimizer: `slot` ("m") of `variable`. */
