@@ -103,10 +103,26 @@ SHEAF_CHECKED sheaf_status sheaf_checkpoint_write(sheaf_checkpoint *c, const cha
 /** Reads every object of the checkpoint back. SHEAF_ERR_NOT_FOUND: an object or a file is missing (names it);
  *  SHEAF_ERR_INVALID_ARGUMENT: another dtype or shape (names tensor, found, expected); SHEAF_ERR_DATA_LOSS, or
  *  SHEAF_ERR_OUT_OF_RANGE where a data file is too short: names file, tensor and offset. Nothing is changed unless
- *  everything was read. Objects of the file that this program does not have are left alone; where an optimizer's are, a
- *  warning names them, and slots of another kind in their places are SHEAF_ERR_INVALID_ARGUMENT. */
+ *  everything was read. A file without objects, as tf.compat.v1.train.Saver writes it, is read by the names of variables.
+ *
+ *  Objects of the file that this program does not have are left for later (S96): one that is added afterwards gets its value in
+ *  sheaf_checkpoint_add(), and an optimizer that was not built the values of its slots when it is, before its first step.
+ *  Then the files must still be there: sheaf_checkpoint_status(). Under a strategy every task that restores adds the same in
+ *  the same order. Where the file has another optimizer, a warning names what it has more, and slots of another kind in their places are
+ *  SHEAF_ERR_INVALID_ARGUMENT. What nobody took is named in a warning by sheaf_checkpoint_free(). */
 SHEAF_CHECKED sheaf_status sheaf_checkpoint_restore(sheaf_checkpoint *c, const char *path,
                                                     sheaf_error *err);
+/** Neither side needs to be whole from now on, also if the restore was before: no warning tells of what is left in the file, and
+ *  objects that it does not have stay as they are. */
+SHEAF_API void sheaf_checkpoint_expect_partial(sheaf_checkpoint *c);
+/** SHEAF_OK, or the error of an object that was added: that of sheaf_checkpoint_add(), or why one that came after the restore
+ *  did not get its value. Saves refuse with it. */
+SHEAF_API sheaf_status sheaf_checkpoint_status(const sheaf_checkpoint *c, sheaf_error *err);
+/** What TensorFlow's load status asserts of the last restore and all that came since. SHEAF_ERR_FAILED_PRECONDITION names
+ *  objects of the program that are not in the file; the second also those of the file that nobody took; or says that nothing was restored. */
+SHEAF_CHECKED sheaf_status sheaf_checkpoint_assert_existing_objects_matched(sheaf_checkpoint *c,
+                                                                            sheaf_error *err);
+SHEAF_CHECKED sheaf_status sheaf_checkpoint_assert_consumed(sheaf_checkpoint *c, sheaf_error *err);
 /** The newest checkpoint of a directory that has its index, text of the frame; NULL if there is none. Its state file says
  *  which; without one, or where it cannot be read or its newest checkpoint is not there (a directory that was moved), the
  *  highest number of the files does, with a warning. Whatever looks for the newest checkpoint finds it so. */

@@ -146,16 +146,10 @@ void sheaf_checkpoint_free(sheaf_checkpoint *c)
 {
     if (!c)
         return;
+    sheaf__ckpt_restored_free(c->restored);
     clear_group(&c->root);
     sheaf__strings_clear(&c->left_out);
     sheaf__free(c);
-}
-
-sheaf_status sheaf__checkpoint_check(const sheaf_checkpoint *c, sheaf_error *err)
-{
-    if (!c)
-        return sheaf__no_memory(err, "a checkpoint");
-    return c->latched.status < 0 ? sheaf__error_copy(err, &c->latched) : SHEAF_OK;
 }
 
 static void latch(sheaf_checkpoint *c, sheaf_status status, const char *name, const char *what)
@@ -213,11 +207,14 @@ void sheaf_checkpoint_add(sheaf_checkpoint *c, const char *name, sheaf_trackable
               *last ? "the name is taken" : "a part of the name is empty");
         return;
     }
+    const size_t at = place_of(g, last, g == &c->root);
     struct sheaf__ckpt_edge *edge = add_edge(g, last, strlen(last), g == &c->root);
-    if (!edge)
+    if (!edge) {
         latch(c, SHEAF_ERR_RESOURCE_EXHAUSTED, name, "not enough memory");
-    else
-        edge->child = object;
+        return;
+    }
+    edge->child = object;
+    sheaf__checkpoint_added(c, name, object, at);
 }
 
 /* Saving. */
@@ -340,20 +337,6 @@ sheaf_status sheaf_checkpoint_write(sheaf_checkpoint *c, const char *path,
     return sheaf__ckpt_save(&how, &skipped, err);
 }
 
-sheaf_status sheaf_checkpoint_restore(sheaf_checkpoint *c, const char *path, sheaf_error *err)
-{
-    SHEAF__TRY(sheaf__checkpoint_check(c, err));
-    if (!path || !*path)
-        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "a checkpoint without a path");
-    struct sheaf__ckpt_counter before = c->counter;
-    c->counter.made = true;
-    sheaf_status status = sheaf__ckpt_restore(&c->trackable, &c->counter.trackable, path, err);
-    /* One that was not in the file is made by the first save. */
-    if (status < 0 || c->counter.value == 0)
-        c->counter.made = before.made;
-    return status;
-}
-
 sheaf_status sheaf__checkpoint_verify(const char *path, sheaf_error *err)
 {
     sheaf_bundle *b = NULL;
@@ -387,8 +370,8 @@ sheaf_status sheaf__checkpoint_group(sheaf_checkpoint *c, struct sheaf__save_gro
                                      sheaf_error *err)
 {
     struct sheaf__ckpt_objects objects;
-    SHEAF__TRY(sheaf__checkpoint_check(c, err));
-    SHEAF__TRY(sheaf__objects_walk(&objects, &c->trackable, err));
+    SHEAF__TRY(sheaf__checkpoint_check_objects(c, err));
+    SHEAF__TRY(sheaf__objects_walk(&objects, &c->trackable, "", err));
     *group = objects.group;
     sheaf__objects_free(&objects);
     return SHEAF_OK;

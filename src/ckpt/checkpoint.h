@@ -5,6 +5,7 @@
 /* Inside of a checkpoint object, for the manager. */
 
 #include "base/array.h"
+#include "ckpt/restored.h"
 #include "ckpt/save.h"
 
 struct sheaf__ckpt_edge {
@@ -33,10 +34,14 @@ struct sheaf_checkpoint {
     struct sheaf__ckpt_group root;
     struct sheaf__ckpt_counter counter;
     sheaf_error latched;
-    struct sheaf__strings left_out; /* damaged ones that a follower has met */
+    struct sheaf__restored *restored; /* what the last restore has left; NULL: there was none */
+    bool partial;                     /* restores need not be whole */
+    struct sheaf__strings left_out;   /* damaged ones that a follower has met */
 };
 
-/* The latched error, if there is one. */
+/* The error of an object that was added, if there is one. */
+sheaf_status sheaf__checkpoint_check_objects(const sheaf_checkpoint *c, sheaf_error *err);
+/* The same, and of one that was to get its value when it was added after a restore. */
 sheaf_status sheaf__checkpoint_check(const sheaf_checkpoint *c, sheaf_error *err);
 /* A save under the next number, in two halves; zeroed: none is under way. */
 struct sheaf__next_save {
@@ -51,6 +56,10 @@ sheaf_status sheaf__checkpoint_begin_next(sheaf_checkpoint *c, const struct shea
 /* `*path` is text of the frame, NULL where this process has no part in it. */
 sheaf_status sheaf__checkpoint_end_next(sheaf_checkpoint *c, struct sheaf__next_save *next,
                                         const char **path, sheaf_error *err);
+/* Gives an object that is added after a restore its value; `at` is the number of its edge. A failure
+ * is latched. */
+void sheaf__checkpoint_added(sheaf_checkpoint *c, const char *name, sheaf_trackable *object,
+                             size_t at);
 /* Restores, as sheaf_checkpoint_restore(). `*damaged`: it failed as the files cannot be read, and the
  * error says what is wrong with them, so an older checkpoint will do. */
 sheaf_status sheaf__checkpoint_try(sheaf_checkpoint *c, const char *path, bool *damaged,

@@ -98,7 +98,7 @@ sheaf_status sheaf_checkpoint_restore_next(sheaf_checkpoint *c, const char *dire
                                            const char *previous, double deadline, const char **path,
                                            sheaf_error *err)
 {
-    SHEAF__TRY(sheaf__checkpoint_check(c, err));
+    SHEAF__TRY(sheaf__checkpoint_check_objects(c, err));
     struct next n = {.directory = directory, .previous = previous, .left_out = &c->left_out};
     for (;;) {
         bool damaged;

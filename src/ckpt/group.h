@@ -81,7 +81,7 @@ struct sheaf__save_group_class {
     sheaf_status (*agree)(struct sheaf__save_group *g, const char **path, sheaf_error *err);
     /* Where one task alone restores what all use, else NULL: it says which checkpoint it has restored
      * (`*path`, NULL: none); the others wait for that and get the path, text of the frame, which may
-     * be gone by then. Called by all of them. */
+     * be gone by then. Called by all of them, as often. */
     sheaf_status (*follow)(struct sheaf__save_group *g, const char **path, sheaf_error *err);
     /* Synchronous strategies, else NULL: returns when every worker has finished its save, its restore
      * or taking the directory, so that nobody goes on with half of it, with the first failure of any. */

@@ -265,11 +265,17 @@ static sheaf_status walk_slots(struct sheaf__ckpt_objects *o, sheaf_error *err)
     return SHEAF_OK;
 }
 
+static bool add_first(struct sheaf__ckpt_objects *o, sheaf_trackable *root, const char *path)
+{
+    const char *copy = sheaf__graph_text(&o->graph, path, strlen(path));
+    return root->cls->save ? add_blob(o, root, copy) : add_node(o, root, copy);
+}
+
 sheaf_status sheaf__objects_walk(struct sheaf__ckpt_objects *o, sheaf_trackable *root,
-                                 sheaf_error *err)
+                                 const char *path, sheaf_error *err)
 {
     *o = (struct sheaf__ckpt_objects){0};
-    sheaf_status status = add_node(o, root, "") ? SHEAF_OK : no_memory(err);
+    sheaf_status status = add_first(o, root, path) ? SHEAF_OK : no_memory(err);
     for (int32_t i = 0; status >= 0 && (size_t)i < o->node_count; i++)
         status = walk_children(o, i, err);
     if (status >= 0)

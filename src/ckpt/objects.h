@@ -45,10 +45,11 @@ struct sheaf__ckpt_objects {
     struct sheaf__strmap by_trackable;
 };
 
-/* Walks everything below `root`. SHEAF_ERR_INVALID_ARGUMENT: a saveable that makes no sense;
- * SHEAF_ERR_FAILED_PRECONDITION: objects of two strategies. */
+/* Walks everything below `root`, whose path is `path` ("": it is the checkpoint's).
+ * SHEAF_ERR_INVALID_ARGUMENT: a saveable that makes no sense; SHEAF_ERR_FAILED_PRECONDITION: objects
+ * of two strategies. */
 sheaf_status sheaf__objects_walk(struct sheaf__ckpt_objects *o, sheaf_trackable *root,
-                                 sheaf_error *err);
+                                 const char *path, sheaf_error *err);
 /* Appends the object graph as the last tensor, held by this task. */
 sheaf_status sheaf__objects_add_graph(struct sheaf__ckpt_objects *o, sheaf_error *err);
 void sheaf__objects_free(struct sheaf__ckpt_objects *o);

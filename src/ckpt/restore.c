@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/trace.h"
+#include "ckpt/match.h"
 #include "ckpt/shard.h"
 #include "format/bundle.h"
 #include "tensor/frame.h"
@@ -15,8 +16,8 @@
 
 #include <string.h>
 
-/* A restore: the objects of the program are matched with those of the file by the names of the edges
- * alone, as TensorFlow does (formats.md 5.3); everything is read; only then is anything changed. */
+/* A restore: the objects of the program are matched with those of the file; everything is read; only
+ * then is anything changed. An object that comes later is restored in the same way, by itself. */
 
 /* The tensors that one task takes. */
 struct task_items {
@@ -27,17 +28,18 @@ struct task_items {
 };
 
 struct restoring {
-    const char *path;
+    struct sheaf__restored *from;
     const sheaf_trackable *optional;
+    bool later;   /* what else the program has is restored already */
+    bool lenient; /* objects that the file does not have stay as they are */
     struct sheaf__ckpt_objects objects;
-    sheaf_bundle *bundle;
-    struct sheaf__object_graph graph; /* the file's; no node: it has none */
-    int32_t *bound;                   /* node of the file for every node, -1: none */
-    struct task_items *tasks;         /* the first is this process */
+    int32_t *bound;           /* node of the file for every node, -1: none */
+    struct task_items *tasks; /* the first is this process */
     size_t task_count, task_capacity;
     sheaf_tensor **values; /* of this process's items, counted */
     size_t value_count;
-    bool asked; /* other tasks hold values back */
+    bool asked;  /* other tasks hold values back */
+    bool shared; /* some are restored by one task for all */
 };
 
 static sheaf_status no_memory(sheaf_error *err)
@@ -45,195 +47,18 @@ static sheaf_status no_memory(sheaf_error *err)
     return sheaf__no_memory(err, "restoring a checkpoint");
 }
 
-/* Matching. */
-
-static sheaf_status read_graph(struct restoring *r, sheaf_error *err)
+static struct sheaf__ckpt_match match_of(const struct restoring *r)
 {
-    const struct sheaf__bundle_item *item = sheaf__bundle_find(r->bundle, SHEAF__OBJECT_GRAPH_KEY);
-    if (!item)
-        return SHEAF_OK;
-    sheaf_error fault = {0};
-    sheaf_tensor *t = sheaf__bundle_read_slice(r->bundle, item, NULL, &fault);
-    if (!t)
-        return sheaf__error_copy(err, &fault);
-    sheaf_bytes text = sheaf_tensor_bytes(t, 0);
-    sheaf_status status = sheaf__object_graph_read(&r->graph, text.data, text.size, err);
-    sheaf__unref(t);
-    if (status >= 0 && !r->graph.count)
-        status = sheaf__error(err, SHEAF_ERR_DATA_LOSS, "the object graph has no object");
-    return status;
+    return (struct sheaf__ckpt_match){r->from, &r->objects, r->bound};
 }
 
-static void bind_node(struct restoring *r, int32_t node)
+static sheaf_status match(struct restoring *r, int32_t first, sheaf_error *err)
 {
-    const struct sheaf__graph_node *ours = &r->objects.graph.nodes[node];
-    const struct sheaf__graph_node *theirs = &r->graph.nodes[r->bound[node]];
-    for (size_t i = 0; i < ours->child_count; i++) {
-        int32_t child = ours->children[i].node;
-        if (r->bound[child] < 0)
-            r->bound[child] = sheaf__graph_child(theirs, ours->children[i].name, i);
-    }
-}
-
-/* The node of a slot in the file, by the variable it belongs to. */
-static int32_t find_slot(const struct sheaf__graph_node *optimizer, const char *name,
-                         int32_t variable)
-{
-    for (size_t i = 0; i < optimizer->slot_count; i++) {
-        if (optimizer->slots[i].variable == variable && !strcmp(optimizer->slots[i].name, name))
-            return optimizer->slots[i].value;
-    }
-    return -1;
-}
-
-static void bind_slots(struct restoring *r, int32_t node)
-{
-    const struct sheaf__graph_node *ours = &r->objects.graph.nodes[node];
-    for (size_t i = 0; i < ours->slot_count; i++) {
-        const struct sheaf__graph_slot *slot = &ours->slots[i];
-        if (r->bound[node] >= 0 && r->bound[slot->variable] >= 0 && r->bound[slot->value] < 0)
-            r->bound[slot->value] =
-                find_slot(&r->graph.nodes[r->bound[node]], slot->name, r->bound[slot->variable]);
-    }
-}
-
-/* An object that we have has less than the file says: perhaps it is not built yet. The root is left
- * out: a program may restore only some of the objects. */
-static void warn_of_rest(const struct restoring *r, int32_t node)
-{
-    const struct sheaf__graph_node *ours = &r->objects.graph.nodes[node];
-    const struct sheaf__graph_node *theirs = &r->graph.nodes[r->bound[node]];
-    if (ours->child_count || ours->attribute_count)
-        return;
-    for (size_t i = 0; i < theirs->child_count; i++) {
-        if (r->graph.nodes[theirs->children[i].node].has_values) {
-            sheaf__log(SHEAF_LOG_WARN,
-                       "checkpoint %s has values for '%s' below object '%s', which has nothing to "
-                       "take them",
-                       r->path, theirs->children[i].name, r->objects.nodes[node].path);
-            return;
-        }
-    }
-}
-
-/* "variable", "variable_1": what Keras calls a variable that nobody gave a name. */
-static bool is_made_up(const char *name)
-{
-    static const char stem[] = "variable";
-    if (strncmp(name, stem, strlen(stem)) != 0)
-        return false;
-    name += strlen(stem);
-    return !*name || (*name == '_' && name[1] && !name[1 + strspn(name + 1, "0123456789")]);
-}
-
-/* The variable's own name, if it says something: "momentum". A path has the program's names in it. */
-static const char *plain_name(const struct sheaf__graph_node *node)
-{
-    const char *name = node->attribute_count ? node->attributes[0].full_name : NULL;
-    return name && *name && !strchr(name, '/') && !is_made_up(name) ? name : NULL;
-}
-
-/* Children that are found by their numbers alone may be other things of the same shape. */
-static sheaf_status check_names(const struct restoring *r, int32_t node, const char *whole,
-                                sheaf_error *err)
-{
-    const struct sheaf__graph_node *ours = &r->objects.graph.nodes[node];
-    for (size_t i = 0; i < ours->child_count; i++) {
-        const int32_t child = ours->children[i].node;
-        if (r->bound[child] < 0)
-            continue;
-        const char *mine = plain_name(&r->objects.graph.nodes[child]);
-        const char *found = plain_name(&r->graph.nodes[r->bound[child]]);
-        const struct sheaf__place place = {r->path, SHEAF__UNKNOWN, SHEAF__UNKNOWN};
-        if (mine && found && strcmp(mine, found) != 0)
-            return sheaf__error_at(err, SHEAF_ERR_INVALID_ARGUMENT, &place,
-                                   "saved with another %s: '%s' is its '%s', "
-                                   "expected '%s'",
-                                   whole, r->objects.nodes[child].path, found, mine);
-    }
-    return SHEAF_OK;
-}
-
-/* Says what the file has more of than ours, with some of the names. */
-static void warn_of_others(const struct restoring *r, int32_t node, const char *whole)
-{
-    const struct sheaf__graph_node *ours = &r->objects.graph.nodes[node];
-    const struct sheaf__graph_node *theirs = &r->graph.nodes[r->bound[node]];
-    struct sheaf__str names = {0};
-    const char *last = "";
-    int count = 0, named = 0;
-    if (r->objects.group && !r->objects.group->cls->restores(r->objects.group))
-        return; /* one task speaks for all */
-    for (size_t i = 0; i < theirs->child_count; i++) {
-        const struct sheaf__graph_node *child = &r->graph.nodes[theirs->children[i].node];
-        if (!child->has_values || sheaf__graph_child(ours, theirs->children[i].name, i) >= 0)
-            continue;
-        const char *plain = plain_name(child), *name = plain ? plain : theirs->children[i].name;
-        count++;
-        if (named == 3 || strcmp(name, last) == 0 || (named == 2 && strstr(names.text, name)))
-            continue;
-        sheaf__str_printf(&names, "%s'%s'", named++ ? ", " : "", name);
-        last = name;
-    }
-    if (count)
-        sheaf__log(SHEAF_LOG_WARN,
-                   "checkpoint %s was saved with another %s: %d values of '%s' are left out (%s%s)",
-                   r->path, whole, count, r->objects.nodes[node].path, sheaf__str_text(&names),
-                   named == 3 ? ", …" : "");
-    sheaf__str_free(&names);
-}
-
-static sheaf_status bind_all(struct restoring *r, sheaf_error *err)
-{
-    size_t count = r->objects.node_count;
-    r->bound = sheaf__alloc_array(count, sizeof(*r->bound));
+    r->bound = sheaf__alloc_array(r->objects.node_count + 1, sizeof(*r->bound));
     if (!r->bound)
         return no_memory(err);
-    for (size_t i = 0; i < count; i++)
-        r->bound[i] = -1;
-    if (!r->graph.count)
-        return SHEAF_OK;
-    r->bound[0] = 0;
-    /* A node comes after the one that first reaches it; others may reach it later. */
-    for (size_t i = 0; i < count; i++) {
-        if (r->bound[i] >= 0)
-            bind_node(r, (int32_t)i);
-    }
-    for (size_t i = 0; i < count; i++)
-        bind_slots(r, (int32_t)i);
-    for (size_t i = 1; i < count; i++) {
-        const sheaf_trackable *t = r->objects.nodes[i].trackable;
-        const char *whole = t ? t->cls->whole : NULL;
-        if (r->bound[i] < 0)
-            continue;
-        warn_of_rest(r, (int32_t)i);
-        if (whole)
-            SHEAF__TRY(check_names(r, (int32_t)i, whole, err));
-        if (whole)
-            warn_of_others(r, (int32_t)i, whole);
-    }
-    return SHEAF_OK;
-}
-
-/* The key under which the file has a tensor, NULL if it has none. */
-static const char *find_key(const struct restoring *r, const struct sheaf__ckpt_tensor *t)
-{
-    if (!r->graph.count) {
-        /* Saved by name, without objects (formats.md 5.3). */
-        const char *name = t->item.saveable.full_name;
-        return name && sheaf__bundle_find(r->bundle, name) ? name : NULL;
-    }
-    if (r->bound[t->node] < 0)
-        return NULL;
-    const char *ours = strstr(t->item.key, "/.ATTRIBUTES/") + strlen("/.ATTRIBUTES/");
-    const struct sheaf__graph_node *node = &r->graph.nodes[r->bound[t->node]];
-    for (size_t i = 0; i < node->attribute_count; i++) {
-        const char *tail = strstr(node->attributes[i].key, "/.ATTRIBUTES/");
-        bool same_name = !strcmp(node->attributes[i].name, t->item.saveable.attribute);
-        if (same_name || (tail && !strcmp(tail + strlen("/.ATTRIBUTES/"), ours)))
-            return node->attributes[i].key;
-    }
-    return NULL;
+    const struct sheaf__ckpt_match m = match_of(r);
+    return sheaf__match_all(&m, first, err);
 }
 
 /* Who takes what. */
@@ -266,7 +91,7 @@ static bool add_item(struct task_items *task, const struct sheaf__ckpt_tensor *t
 static sheaf_status missing(const struct restoring *r, const struct sheaf__ckpt_tensor *t,
                             sheaf_error *err)
 {
-    struct sheaf__place place = {r->path, SHEAF__UNKNOWN, SHEAF__UNKNOWN};
+    struct sheaf__place place = {r->from->path, SHEAF__UNKNOWN, SHEAF__UNKNOWN};
     return sheaf__error_at(err, SHEAF_ERR_NOT_FOUND, &place,
                            "the checkpoint has no value for object '%s' (%s)",
                            r->objects.nodes[t->node].path, t->item.saveable.attribute);
@@ -276,15 +101,21 @@ static sheaf_status deal(struct restoring *r, sheaf_error *err)
 {
     struct sheaf__save_group *g = r->objects.group;
     const bool restores = !g || g->cls->restores(g);
+    const struct sheaf__ckpt_match m = match_of(r);
     if (!find_task(r, NULL))
         return no_memory(err);
     for (size_t i = 0; i < r->objects.tensor_count; i++) {
         const struct sheaf__ckpt_tensor *t = &r->objects.tensors[i];
-        bool local = sheaf__objects_is_local(&r->objects, t);
-        const char *key = find_key(r, t);
+        const bool local = sheaf__objects_is_local(&r->objects, t);
+        const char *key = sheaf__match_key(&m, t);
+        if (r->later && sheaf__restored_has_taken(r->from, t->owner))
+            continue;
+        if (!key)
+            r->bound[t->node] = -1;
+        r->shared |= key && !local;
         if (!local && !restores)
             continue; /* the chief has it restored */
-        if (!key && t->owner == r->optional)
+        if (!key && (t->owner == r->optional || r->lenient))
             continue;
         if (!key)
             return missing(r, t, err);
@@ -313,7 +144,7 @@ static sheaf_status read_local(struct restoring *r, sheaf_error *err)
     r->values = sheaf__calloc(task->count + 1, sizeof(sheaf_tensor *));
     if (!r->values)
         return no_memory(err);
-    return sheaf__shard_read(r->path, task->items, task->count, keep_value, r, err);
+    return sheaf__shard_read_from(r->from->bundle, task->items, task->count, keep_value, r, err);
 }
 
 static sheaf_status read_remote(struct restoring *r, sheaf_error *err)
@@ -324,36 +155,45 @@ static sheaf_status read_remote(struct restoring *r, sheaf_error *err)
         const char *end = strstr(task->device, "/device:");
         size_t size = end ? (size_t)(end - task->device) : strlen(task->device);
         const char *name = sheaf__frame_text(task->device, size);
-        struct sheaf__shard shard = {task->device, r->path, task->items, task->count};
+        struct sheaf__shard shard = {task->device, r->from->path, task->items, task->count};
         r->asked = true;
-        SHEAF__TRY(g->cls->read(g, &shard, sheaf__sidecar_note(&r->bundle->sidecar, name), err));
+        SHEAF__TRY(
+            g->cls->read(g, &shard, sheaf__sidecar_note(&r->from->bundle->sidecar, name), err));
     }
     return SHEAF_OK;
 }
 
 static void warn_of_missing(const struct restoring *r, const struct sheaf__ckpt_blob *b)
 {
-    const bool has_file = r->bundle->sidecar.description != NULL;
+    const bool has_file = r->from->bundle->sidecar.description != NULL;
+    if (r->from->partial)
+        return;
     sheaf__log(SHEAF_LOG_WARN, "checkpoint %s has nothing for object '%s', which begins anew%s%s%s",
-               r->path, b->path, has_file ? "" : ": its file '.",
-               has_file ? "" : sheaf__path_name(r->path),
+               r->from->path, b->path, has_file ? "" : ": its file '.",
+               has_file ? "" : sheaf__path_name(r->from->path),
                has_file ? "" : ".sheaf' is not beside it");
 }
 
-/* The objects beside TensorFlow's. */
-static sheaf_status accept_blobs(const struct restoring *r, sheaf_error *err)
+/* The objects beside TensorFlow's. One that comes later and is not in the file stays as it is. */
+static sheaf_status accept_blobs(struct restoring *r, sheaf_error *err)
 {
-    for (size_t i = 0; i < r->objects.blob_count; i++) {
+    const size_t count = r->objects.blob_count;
+    r->objects.blob_count = 0;
+    for (size_t i = 0; i < count; i++) {
         const struct sheaf__ckpt_blob *b = &r->objects.blobs[i];
-        const struct sheaf__sidecar_blob *found = sheaf__sidecar_blob(&r->bundle->sidecar, b->path);
+        const struct sheaf__sidecar_blob *found =
+            sheaf__sidecar_blob(&r->from->bundle->sidecar, b->path);
         const sheaf_bytes bytes = {found ? (const char *)found->data : NULL,
                                    found ? found->size : 0};
+        if (!found && r->later)
+            continue;
         if (!found)
             warn_of_missing(r, b);
+        r->objects.blobs[r->objects.blob_count++] = *b;
         sheaf_status status = b->trackable->cls->accept(b->trackable, found ? &bytes : NULL, err);
         if (status >= 0)
             continue;
-        sheaf__error_prefix(err, "object '%s' of checkpoint '%s'", b->path, r->path);
+        sheaf__error_prefix(err, "object '%s' of checkpoint '%s'", b->path, r->from->path);
         return status;
     }
     return SHEAF_OK;
@@ -374,6 +214,24 @@ static sheaf_status write_local(const struct restoring *r, sheaf_error *err)
     return SHEAF_OK;
 }
 
+/* Notes who has what. */
+static sheaf_status take(const struct restoring *r, sheaf_error *err)
+{
+    const struct sheaf__ckpt_match m = match_of(r);
+    for (size_t i = 0; i < r->objects.node_count; i++) {
+        if (r->from->graph.count && r->bound[i] >= 0 &&
+            !sheaf__restored_take(r->from, r->objects.nodes[i].trackable, r->bound[i], NULL))
+            return no_memory(err);
+    }
+    for (size_t i = 0; i < r->objects.tensor_count && !r->from->graph.count; i++) {
+        const struct sheaf__ckpt_tensor *t = &r->objects.tensors[i];
+        const char *key = sheaf__match_key(&m, t);
+        if (key && !sheaf__restored_take(r->from, t->owner, 0, key))
+            return no_memory(err);
+    }
+    return SHEAF_OK;
+}
+
 static void end_restore(struct restoring *r)
 {
     for (size_t i = 0; i < r->value_count; i++)
@@ -385,47 +243,182 @@ static void end_restore(struct restoring *r)
     sheaf__free(r->values);
     sheaf__free(r->tasks);
     sheaf__free(r->bound);
-    sheaf__object_graph_free(&r->graph);
-    sheaf_bundle_free(r->bundle);
+    sheaf__objects_free(&r->objects);
 }
 
-static sheaf_status restore_all(struct restoring *r, sheaf_error *err)
+static sheaf_status restore_matched(struct restoring *r, sheaf_error *err)
 {
-    SHEAF__TRY(sheaf_bundle_open(r->path, &r->bundle, err));
-    if (r->bundle->sidecar_fault.status < 0)
-        return sheaf__error_copy(err, &r->bundle->sidecar_fault);
-    SHEAF__TRY(read_graph(r, err));
-    SHEAF__TRY(bind_all(r, err));
     SHEAF__TRY(deal(r, err));
     SHEAF__TRY(read_local(r, err));
     SHEAF__TRY(read_remote(r, err));
     SHEAF__TRY(accept_blobs(r, err));
+    SHEAF__TRY(take(r, err));
     return write_local(r, err);
 }
 
-sheaf_status sheaf__ckpt_restore(sheaf_trackable *root, const sheaf_trackable *optional,
-                                 const char *path, sheaf_error *err)
+/* Says the last word to all who hold values back, and to the tasks that restore alike. */
+static sheaf_status settle_all(struct restoring *r, sheaf_status status, sheaf_error *err)
+{
+    struct sheaf__save_group *g = r->objects.group;
+    if (r->asked && status >= 0)
+        status = g->cls->settle(g, true, err);
+    else if (r->asked)
+        (void)g->cls->settle(g, false, NULL);
+    settle_blobs(r, status >= 0);
+    const struct sheaf_bundle *b = r->from ? r->from->bundle : NULL;
+    if (status < 0 && b && b->sidecar.description)
+        sheaf__error_suffix(err, "(saved with sharding '%s')", b->sidecar.description);
+    return status;
+}
+
+static sheaf_status finish(struct restoring *r, sheaf_status status, sheaf_error *err)
+{
+    struct sheaf__save_group *g = r->objects.group;
+    return g && g->cls->finish ? g->cls->finish(g, status, err) : status;
+}
+
+/* Objects whose children come later. */
+
+struct watch {
+    struct sheaf__trackable_watch watch;
+    struct sheaf__restored *from;
+    sheaf_trackable *object;
+    int32_t node;
+    char *path;
+};
+
+static void drop_watch(struct sheaf__trackable_watch *watch)
+{
+    struct watch *w = (struct watch *)watch;
+    struct sheaf__pointers *all = &w->from->watches;
+    size_t i = 0;
+    while (i < all->count && all->items[i] != w)
+        i++;
+    if (i < all->count)
+        all->items[i] = all->items[--all->count];
+    sheaf__free(w->path);
+    sheaf__free(w);
+}
+
+static sheaf_status restore_grown(struct sheaf__trackable_watch *watch, sheaf_error *err)
+{
+    const struct watch *w = (const struct watch *)watch;
+    const struct sheaf__ckpt_later later = {w->object, w->path, w->node};
+    return sheaf__ckpt_restore_later(w->from, &later, err);
+}
+
+static sheaf_status add_watch(const struct restoring *r, size_t i, sheaf_error *err)
+{
+    sheaf_trackable *t = r->objects.nodes[i].trackable;
+    struct watch *w = sheaf__calloc(1, sizeof(*w));
+    char *path = sheaf__strdup(r->objects.nodes[i].path);
+    if (!w || !path || !sheaf__pointers_add(&r->from->watches, w)) {
+        sheaf__free(w);
+        sheaf__free(path);
+        return no_memory(err);
+    }
+    *w = (struct watch){{restore_grown, drop_watch}, r->from, t, r->bound[i], path};
+    if (!t->cls->watch(t, &w->watch))
+        drop_watch(&w->watch);
+    return SHEAF_OK;
+}
+
+static sheaf_status watch_all(const struct restoring *r, sheaf_error *err)
+{
+    for (size_t i = 0; i < r->objects.node_count && r->from->graph.count; i++) {
+        if (r->bound[i] >= 0 && r->objects.nodes[i].trackable->cls->watch)
+            SHEAF__TRY(add_watch(r, i, err));
+    }
+    return SHEAF_OK;
+}
+
+void sheaf__ckpt_restored_free(struct sheaf__restored *from)
+{
+    while (from && from->watches.count) {
+        struct watch *w = from->watches.items[from->watches.count - 1];
+        (void)w->object->cls->watch(w->object, NULL);
+        drop_watch(&w->watch);
+    }
+    sheaf__restored_free(from);
+}
+
+/* The whole, and what comes later. */
+
+static sheaf_status restore_all(struct restoring *r, const struct sheaf__ckpt_restore *how,
+                                sheaf_error *err)
+{
+    SHEAF__TRY(sheaf__restored_open(how->path, &r->from, err));
+    r->from->partial = how->partial;
+    r->from->speaks = !r->objects.group || r->objects.group->cls->restores(r->objects.group);
+    SHEAF__TRY(match(r, 0, err));
+    SHEAF__TRY(restore_matched(r, err));
+    return watch_all(r, err);
+}
+
+sheaf_status sheaf__ckpt_restore(const struct sheaf__ckpt_restore *how,
+                                 struct sheaf__restored **restored, sheaf_error *err)
 {
     SHEAF__TRACE("checkpoint.restore");
-    struct restoring r = {.path = path, .optional = optional};
-    SHEAF__TRY(sheaf__objects_walk(&r.objects, root, err));
-    struct sheaf__save_group *g = r.objects.group;
+    struct restoring r = {.optional = how->optional, .lenient = how->partial};
+    SHEAF__TRY(sheaf__objects_walk(&r.objects, how->root, "", err));
     sheaf_status status = SHEAF_OK;
     SHEAF_FRAME
     {
-        status = restore_all(&r, err);
-        if (r.asked && status >= 0)
-            status = g->cls->settle(g, true, err);
-        else if (r.asked)
-            (void)g->cls->settle(g, false, NULL);
-        settle_blobs(&r, status >= 0);
-        const char *description = r.bundle ? r.bundle->sidecar.description : NULL;
-        if (status < 0 && description)
-            sheaf__error_suffix(err, "(saved with sharding '%s')", description);
+        status = restore_all(&r, how, err);
+        status = settle_all(&r, status, err);
     }
+    status = finish(&r, status, err);
     end_restore(&r);
-    if (g && g->cls->finish)
-        status = g->cls->finish(g, status, err);
-    sheaf__objects_free(&r.objects);
+    if (status >= 0) {
+        sheaf__restored_rest(r.from);
+        *restored = r.from;
+    } else if (r.from) {
+        r.from->partial = true; /* nothing was restored: nothing is left of it */
+        sheaf__ckpt_restored_free(r.from);
+    }
+    return status;
+}
+
+static sheaf_status restore_one(struct restoring *r, int32_t node, sheaf_error *err)
+{
+    SHEAF__TRY(sheaf__restored_reopen(r->from, err));
+    SHEAF__TRY(match(r, node, err));
+    SHEAF__TRY(restore_matched(r, err));
+    return watch_all(r, err);
+}
+
+/* Nobody sees what the one task has yet to restore. */
+static sheaf_status follow(const struct restoring *r, sheaf_error *err)
+{
+    sheaf_status status = SHEAF_OK;
+    SHEAF_FRAME
+    {
+        const char *path = r->from->path;
+        status = r->objects.group->cls->follow(r->objects.group, &path, err);
+    }
+    return status;
+}
+
+sheaf_status sheaf__ckpt_restore_later(struct sheaf__restored *from,
+                                       const struct sheaf__ckpt_later *later, sheaf_error *err)
+{
+    const bool named = !from->graph.count;
+    if (later->node < 0 && !named && !later->object->cls->save)
+        return SHEAF_OK;
+    struct restoring r = {.from = from, .later = true, .lenient = from->partial || named};
+    SHEAF__TRY(sheaf__objects_walk(&r.objects, later->object, later->path, err));
+    sheaf_status status = SHEAF_OK;
+    SHEAF_FRAME
+    {
+        status = restore_one(&r, later->node, err);
+        status = settle_all(&r, status, err);
+    }
+    if (status < 0)
+        sheaf__error_prefix(err, "object '%s', which came after the restore", later->path);
+    status = finish(&r, status, err);
+    if (status >= 0 && r.shared && r.objects.group->cls->follow)
+        status = follow(&r, err);
+    end_restore(&r);
+    sheaf__restored_rest(from);
     return status;
 }

@@ -325,7 +325,7 @@ sheaf_status sheaf__ckpt_save_begin(const struct sheaf__ckpt_save *save,
     s->job.options = &s->options;
     s->path = sheaf__strdup(save->path);
     sheaf_status status =
-        s->path ? sheaf__objects_walk(&s->objects, save->root, err) : no_memory(err);
+        s->path ? sheaf__objects_walk(&s->objects, save->root, "", err) : no_memory(err);
     if (status < 0) {
         free_saving(s);
         return status;

@@ -44,9 +44,26 @@ sheaf_status sheaf__ckpt_save_end(struct sheaf__ckpt_saving *saving, bool *skipp
 /* The same without a word to the others; a failure is logged. NULL is nothing. */
 void sheaf__ckpt_save_drop(struct sheaf__ckpt_saving *saving);
 
-/* Reads everything below `root` back. `optional` (may be NULL) may be missing in the file. */
-sheaf_status sheaf__ckpt_restore(sheaf_trackable *root, const sheaf_trackable *optional,
-                                 const char *path, sheaf_error *err);
+struct sheaf__ckpt_restore {
+    sheaf_trackable *root;
+    const sheaf_trackable *optional; /* may be missing in the file; NULL: none */
+    const char *path;
+    bool partial; /* any may be missing */
+};
+/* Reads everything below `root` back. `*restored` says what is left, and is the caller's. */
+struct sheaf__restored;
+sheaf_status sheaf__ckpt_restore(const struct sheaf__ckpt_restore *how,
+                                 struct sheaf__restored **restored, sheaf_error *err);
+/* An object that was not there then. If the file has it, it must have all of it. */
+struct sheaf__ckpt_later {
+    sheaf_trackable *object;
+    const char *path;
+    int32_t node; /* of the file; -1: it has none */
+};
+sheaf_status sheaf__ckpt_restore_later(struct sheaf__restored *from,
+                                       const struct sheaf__ckpt_later *later, sheaf_error *err);
+/* No object that comes later is restored from it. Warns of what nobody has taken. NULL is nothing. */
+void sheaf__ckpt_restored_free(struct sheaf__restored *restored);
 
 /* SHEAF_ERR_INVALID_ARGUMENT: room that must be zero is not, a callback without its parts. */
 sheaf_status sheaf__ckpt_check_options(const sheaf_checkpoint_options *options, sheaf_error *err);

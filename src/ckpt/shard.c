@@ -87,14 +87,21 @@ static sheaf_status read_item(sheaf_bundle *b, const struct sheaf__shard_item *i
     return status;
 }
 
+sheaf_status sheaf__shard_read_from(sheaf_bundle *b, const struct sheaf__shard_item *items,
+                                    size_t count, sheaf__shard_put_fn put, void *user,
+                                    sheaf_error *err)
+{
+    for (size_t i = 0; i < count; i++)
+        SHEAF__TRY(read_item(b, &items[i], put, user, err));
+    return SHEAF_OK;
+}
+
 sheaf_status sheaf__shard_read(const char *path, const struct sheaf__shard_item *items,
                                size_t count, sheaf__shard_put_fn put, void *user, sheaf_error *err)
 {
     sheaf_bundle *b = NULL;
     SHEAF__TRY(sheaf_bundle_open(path, &b, err));
-    sheaf_status status = SHEAF_OK;
-    for (size_t i = 0; i < count && status >= 0; i++)
-        status = read_item(b, &items[i], put, user, err);
+    sheaf_status status = sheaf__shard_read_from(b, items, count, put, user, err);
     sheaf_bundle_free(b);
     return status;
 }

@@ -7,6 +7,8 @@
 
 #include "ckpt/group.h"
 
+#include <sheaf/bundle.h>
+
 /* The value of exactly `item`'s slice, in the frame (sheaf__shard_cut() takes it out of a larger
  * one); a failed tensor carries the error. */
 typedef sheaf_tensor *(*sheaf__shard_value_fn)(void *user, const struct sheaf__shard_item *item);
@@ -23,6 +25,10 @@ sheaf_status sheaf__shard_write(const char *path, const struct sheaf__shard_item
  * first failure; what `put` was given before it must not be used then. */
 sheaf_status sheaf__shard_read(const char *path, const struct sheaf__shard_item *items,
                                size_t count, sheaf__shard_put_fn put, void *user, sheaf_error *err);
+/* The same from one that is open. */
+sheaf_status sheaf__shard_read_from(sheaf_bundle *b, const struct sheaf__shard_item *items,
+                                    size_t count, sheaf__shard_put_fn put, void *user,
+                                    sheaf_error *err);
 /* The slice `part` of `t`, which is itself the slice at `offset` of the same tensor: `t` or a view
  * of it if it can be one, else a copy. */
 sheaf_tensor *sheaf__shard_cut(sheaf_tensor *t, const int64_t *offset,

@@ -26,6 +26,7 @@ struct bound {
     size_t slot_count;
     sheaf_trackable **slots; /* of each variable in turn */
     bool agreed;             /* all workers have the same */
+    int64_t steps;           /* applied before it was bound: those of a checkpoint */
     void *notes[SHEAF__MOST_REPLICAS];
 };
 
@@ -123,7 +124,19 @@ static bool optimizer_child(sheaf_trackable *t, size_t i, const char **name,
     return true;
 }
 
-static const struct sheaf__trackable_class optimizer_class = {.child = optimizer_child};
+static bool optimizer_watch(sheaf_trackable *t, struct sheaf__trackable_watch *w)
+{
+    sheaf_optimizer *o = t->object;
+    if (w && o->bound)
+        return false;
+    if (w && o->watch)
+        o->watch->gone(o->watch);
+    o->watch = w;
+    return true;
+}
+
+static const struct sheaf__trackable_class optimizer_class = {.child = optimizer_child,
+                                                              .watch = optimizer_watch};
 
 sheaf_trackable *sheaf_optimizer_trackable(sheaf_optimizer *o)
 {
@@ -157,6 +170,11 @@ sheaf_variable *sheaf__bound_iterations(const sheaf_optimizer *o)
 {
     const struct bound *b = o->bound;
     return b ? b->iterations : NULL;
+}
+
+int64_t sheaf__bound_steps(const sheaf_optimizer *o)
+{
+    return ((const struct bound *)o->bound)->steps;
 }
 
 bool *sheaf__bound_agreed(const sheaf_optimizer *o)
@@ -257,6 +275,24 @@ static sheaf_status fill_bound(struct bound *b, sheaf_optimizer *o,
     return SHEAF_OK;
 }
 
+/* A checkpoint that was restored before gives the slots their values first. */
+static sheaf_status publish(sheaf_optimizer *o, struct bound *b, sheaf_error *err)
+{
+    struct sheaf__trackable_watch *w = o->watch;
+    o->bound = b;
+    sheaf_status status = w ? w->grown(w, err) : SHEAF_OK;
+    if (status < 0) {
+        o->bound = NULL;
+        return status;
+    }
+    b->steps = sheaf_optimizer_iterations(o);
+    o->release = release;
+    if (w)
+        w->gone(w);
+    o->watch = NULL;
+    return SHEAF_OK;
+}
+
 sheaf_status sheaf__bind(sheaf_optimizer *o, sheaf_variable *const *variables, size_t count,
                          sheaf_error *err)
 {
@@ -267,13 +303,11 @@ sheaf_status sheaf__bind(sheaf_optimizer *o, sheaf_variable *const *variables, s
     if (!b)
         return sheaf__no_memory(err, "an optimizer");
     sheaf_status status = fill_bound(b, o, variables, count, err);
-    if (status < 0) {
+    if (status >= 0)
+        status = publish(o, b, err);
+    if (status < 0)
         release(b);
-        return status;
-    }
-    o->bound = b;
-    o->release = release;
-    return SHEAF_OK;
+    return status;
 }
 
 sheaf_status sheaf_optimizer_build(sheaf_optimizer *o, sheaf_variable *const *variables,

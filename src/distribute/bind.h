@@ -15,6 +15,8 @@
 sheaf_status sheaf__bind(sheaf_optimizer *o, sheaf_variable *const *variables, size_t count,
                          sheaf_error *err);
 bool sheaf__is_bound(const sheaf_optimizer *o);
+/* The steps it had when it was bound: none, or a checkpoint's. */
+int64_t sheaf__bound_steps(const sheaf_optimizer *o);
 /* Binds `o`, unless it is bound, to the variables of all replicas' gradients, here and on other workers,
  * at its first update; and sees to it that all workers have the same optimizer. Every replica calls it. */
 sheaf_status sheaf__bind_together(sheaf_replica *r, sheaf_optimizer *o,

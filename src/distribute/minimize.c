@@ -173,6 +173,7 @@ struct update {
     sheaf_replica *replica;
     sheaf_optimizer *optimizer;
     int64_t step; /* its number, read before any replica can have finished it */
+    bool first;   /* the optimizer is not bound yet: a checkpoint may bring another number */
     bool given;   /* the gradients are the program's */
     struct sheaf__gradient_sum sum;
 };
@@ -182,6 +183,7 @@ static struct update begin_update(sheaf_replica *r, sheaf_optimizer *o)
     return (struct update){.replica = r,
                            .optimizer = o,
                            .step = sheaf_optimizer_iterations(o) + 1,
+                           .first = !sheaf__is_bound(o),
                            .sum = {.replica = r, .optimizer = o}};
 }
 
@@ -190,11 +192,20 @@ static bool is_summed(const struct update *u)
     return sheaf_replica_strategy(u->replica)->sync != NULL;
 }
 
+static sheaf_status bind_update(struct update *u, const struct sheaf__gradients *g,
+                                sheaf_error *err)
+{
+    SHEAF__TRY(bind(u->replica, u->optimizer, g->all, g->count, err));
+    if (u->first)
+        u->step = sheaf__bound_steps(u->optimizer) + 1;
+    return SHEAF_OK;
+}
+
 /* Applies gradients that are all final. */
 static sheaf_status finish_update(struct update *u, struct sheaf__gradients g, sheaf_error *err)
 {
     sheaf_strategy *s = sheaf_replica_strategy(u->replica);
-    SHEAF__TRY(bind(u->replica, u->optimizer, g.all, g.count, err));
+    SHEAF__TRY(bind_update(u, &g, err));
     if (is_summed(u))
         SHEAF__TRY(sheaf__gradient_sum_finish(&u->sum, &g, err));
     else
@@ -218,28 +229,32 @@ static sheaf_status check_minimize(sheaf_optimizer *o, sheaf_replica *r, sheaf_e
 
 /* Gradients that need no sum go into their updates as they are computed. */
 
+struct direct_update {
+    struct sheaf__direct direct; /* first: it takes the gradients */
+    struct update *update;
+};
+
 static sheaf_status begin_direct(const struct sheaf__gradients *g, void *user, sheaf_error *err)
 {
-    struct sheaf__direct *d = user;
-    SHEAF__TRY(bind(d->replica, d->optimizer, g->all, g->count, err));
-    return sheaf__direct_begin(d, g, err);
+    struct direct_update *d = user;
+    SHEAF__TRY(bind_update(d->update, g, err));
+    d->direct.hyper = sheaf__optimizer_hyper(d->update->optimizer, d->update->step);
+    return sheaf__direct_begin(&d->direct, g, err);
 }
 
 static sheaf_status minimize_directly(struct update *u, sheaf_tape *tape, sheaf_tensor *loss,
                                       sheaf_error *err)
 {
-    struct sheaf__direct d = {.replica = u->replica,
-                              .optimizer = u->optimizer,
-                              .hyper = sheaf__optimizer_hyper(u->optimizer, u->step)};
+    struct direct_update d = {{.replica = u->replica, .optimizer = u->optimizer}, u};
     const struct sheaf__gradient_calls calls = {
         .begin = begin_direct, .take = sheaf__direct_take, .user = &d};
     struct sheaf__gradients g = {0};
     sheaf_status status = sheaf__tape_gradients(tape, loss, &calls, &g, err);
     if (status < 0) {
-        sheaf__direct_abort(&d);
+        sheaf__direct_abort(&d.direct);
         return status;
     }
-    sheaf__direct_commit(&d, g.all);
+    sheaf__direct_commit(&d.direct, g.all);
     return finish_update(u, g, err);
 }
 

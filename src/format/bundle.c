@@ -10,17 +10,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+void sheaf__bundle_close_files(sheaf_bundle *b)
+{
+    for (size_t i = 0; i < SHEAF__BUNDLE_FILES; i++) {
+        if (b->files[i].file)
+            (void)sheaf__file_close(b->files[i].file, NULL);
+        b->files[i].file = NULL;
+    }
+    sheaf__free(b->scratch);
+    b->scratch = NULL;
+}
+
 void sheaf_bundle_free(sheaf_bundle *b)
 {
     if (!b)
         return;
-    for (size_t i = 0; i < SHEAF__BUNDLE_FILES; i++) {
-        if (b->files[i].file)
-            (void)sheaf__file_close(b->files[i].file, NULL);
-    }
+    sheaf__bundle_close_files(b);
     sheaf__bundle_index_free(&b->index);
     sheaf__sidecar_free(&b->sidecar);
-    sheaf__free(b->scratch);
     sheaf__free(b->prefix);
     sheaf__free(b);
 }

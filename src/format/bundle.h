@@ -30,6 +30,8 @@ struct sheaf_bundle {
     sheaf_error sidecar_fault;     /* status < 0: there is one that cannot be read */
 };
 
+/* Closes the data files until a tensor is read. */
+void sheaf__bundle_close_files(sheaf_bundle *b);
 /* The item stored under `key`; NULL if there is none. */
 const struct sheaf__bundle_item *sheaf__bundle_find(const sheaf_bundle *b, const char *key);
 

@@ -196,6 +196,8 @@ static struct sheaf__hyper hyper_of(const sheaf_optimizer_options *o, enum sheaf
 static void destroy(void *object)
 {
     sheaf_optimizer *o = object;
+    if (o->watch)
+        o->watch->gone(o->watch);
     if (o->release)
         o->release(o->bound);
     sheaf__unref(o->schedule);

@@ -33,8 +33,9 @@ struct sheaf_optimizer {
     /* distribute/'s own: what it binds to the optimizer, freed by `release` with the last count. */
     void *bound;
     void (*release)(void *bound);
-    sheaf_trackable trackable; /* its class is set by distribute/ */
-    _Atomic bool told_unused;  /* that variables got no gradient */
+    sheaf_trackable trackable;            /* its class is set by distribute/ */
+    struct sheaf__trackable_watch *watch; /* who gives values to what is bound; or NULL */
+    _Atomic bool told_unused;             /* that variables got no gradient */
 
     struct sheaf__mutex lock; /* running products up to step `product_step` (rule.h) */
     int64_t product_step;

@@ -58,9 +58,10 @@ struct sheaf__ps_client {
     struct sheaf__mutex lock;                  /* of what follows, and of requests */
     struct sheaf__ps_variable_ref **variables; /* in order; not counted: they leave when they go */
     size_t count, capacity;
-    uint32_t numbers; /* of parts that were made */
-    uint32_t turns;   /* of those whose server was the next in turn */
-    uint64_t step;    /* number of the step that runs */
+    uint32_t numbers;  /* of parts that were made */
+    uint32_t turns;    /* of those whose server was the next in turn */
+    uint64_t restores; /* that were said to the others, or waited for */
+    uint64_t step;     /* number of the step that runs */
     bool in_step;
     struct sheaf__hyper *hypers;
     size_t hyper_count, hyper_capacity;

@@ -233,13 +233,14 @@ static sheaf_tensor *group_fetch(struct sheaf__save_group *g, const struct sheaf
     return sheaf__tensor_give(t, &err);
 }
 
-/* The first server keeps what the chief has restored. */
+/* The first server keeps what the chief has restored, and how often it did. */
 static sheaf_status group_follow(struct sheaf__save_group *g, const char **path, sheaf_error *err)
 {
     struct sheaf__ps_client *client = client_of(g);
     const bool says = client->initialises;
     sheaf__mutex_lock(&client->lock);
     struct sheaf__ps_remote *r = sheaf__ps_prepare(client, 0);
+    sheaf__buf_fixed64(&r->meta, ++client->restores);
     if (says && *path)
         sheaf__buf_bytes(&r->meta, *path, strlen(*path));
     sheaf_status status =

@@ -22,8 +22,8 @@ enum sheaf__ps_kind {
     SHEAF__PS_WRITE,    /* shards -> written, note */
     SHEAF__PS_READ,     /* shard -> read and held back */
     SHEAF__PS_SETTLE,   /* takes or drops what is held back */
-    SHEAF__PS_RESTORED, /* the chief has restored this path, or nothing */
-    SHEAF__PS_AWAIT,    /* -> the path, when the chief has */
+    SHEAF__PS_RESTORED, /* number; the chief has restored this path, or nothing */
+    SHEAF__PS_AWAIT,    /* number -> the path, when the chief has restored so often */
     SHEAF__PS_MARK,   /* -> what this worker last said of itself, or is said to have by a restore */
     SHEAF__PS_DONE,   /* this worker has done its part */
     SHEAF__PS_JOIN,   /* that, -> when it may leave (server_wait.c) */

@@ -36,6 +36,7 @@ struct sheaf__ps_waiting {
     enum sheaf__ps_kind kind;
     sheaf_task task; /* who waits */
     int64_t grace;   /* JOIN: until then for those that never attached */
+    uint64_t number; /* AWAIT: of the restore */
 };
 
 /* A directory for checkpoints "<prefix>-N" that the job has (server_writer.c). */
@@ -60,8 +61,9 @@ struct sheaf__ps_server {
     int writer; /* number of the worker that saves, or would if it had not gone */
     struct sheaf__ps_claim *claims;
     size_t claim_count, claim_capacity;
-    char *note;     /* of a checkpoint that is being restored */
-    char *restored; /* the checkpoint that the chief began with, "" for none; NULL: not yet said */
+    char *note;        /* of a checkpoint that is being restored */
+    char *restored;    /* the checkpoint that the chief restored last, "" or NULL: none */
+    uint64_t restores; /* that the chief has said */
     struct sheaf__ps_waiting *waiting;
     size_t waiting_count, waiting_capacity;
     sheaf_error failure;           /* a worker gave up */

@@ -73,7 +73,9 @@ static sheaf_status fate(struct sheaf__ps_server *server, const struct sheaf__ps
     case SHEAF__PS_CREATE:
         return attach(server, w->call, err);
     case SHEAF__PS_AWAIT:
-        return server->restored ? SHEAF_OK : await_chief(server, "restored its checkpoint", err);
+        return server->restored && server->restores >= w->number
+                   ? SHEAF_OK
+                   : await_chief(server, "restored its checkpoint", err);
     default:
         return may_leave(server, w) ? SHEAF_OK : SHEAF_PENDING;
     }
@@ -178,17 +180,23 @@ static void serve_create(struct sheaf__call *call, void *user)
     if (status < 0)
         sheaf__call_fail(call, &err);
     else
-        answer_later(server,
-                     &(struct sheaf__ps_waiting){call, SHEAF__PS_CREATE, sheaf__ps_caller(call),
-                                                 SHEAF__NO_DEADLINE});
+        answer_later(server, &(struct sheaf__ps_waiting){.call = call,
+                                                         .kind = SHEAF__PS_CREATE,
+                                                         .task = sheaf__ps_caller(call)});
 }
 
 static void serve_restored(struct sheaf__call *call, void *user)
 {
     struct sheaf__ps_server *server = user;
     const struct sheaf__bytes meta = sheaf__call_meta(call);
+    struct sheaf__cursor c = sheaf__cursor_of(meta.data, meta.size);
+    const uint8_t *path = NULL;
+    uint64_t number = 0;
     sheaf_error err = {0};
-    char *text = sheaf__strndup(meta.data ? meta.data : "", meta.size);
+    sheaf__cursor_fixed64(&c, &number);
+    const size_t size = sheaf__cursor_left(&c);
+    sheaf__cursor_bytes(&c, size, &path);
+    char *text = sheaf__strndup(size ? (const char *)path : "", size);
     if (!text) {
         sheaf__no_memory(&err, "the path of a checkpoint");
         sheaf__call_fail(call, &err);
@@ -197,6 +205,8 @@ static void serve_restored(struct sheaf__call *call, void *user)
     sheaf__mutex_lock(&server->lock);
     sheaf__free(server->restored);
     server->restored = text;
+    if (number > server->restores)
+        server->restores = number;
     sheaf__mutex_unlock(&server->lock);
     sheaf__call_reply(call, NULL);
     sheaf__ps_changed(server);
@@ -204,8 +214,12 @@ static void serve_restored(struct sheaf__call *call, void *user)
 
 static void serve_await(struct sheaf__call *call, void *user)
 {
-    answer_later(user, &(struct sheaf__ps_waiting){call, SHEAF__PS_AWAIT, sheaf__ps_caller(call),
-                                                   SHEAF__NO_DEADLINE});
+    const struct sheaf__bytes meta = sheaf__call_meta(call);
+    struct sheaf__cursor c = sheaf__cursor_of(meta.data, meta.size);
+    struct sheaf__ps_waiting w = {
+        .call = call, .kind = SHEAF__PS_AWAIT, .task = sheaf__ps_caller(call)};
+    sheaf__cursor_fixed64(&c, &w.number);
+    answer_later(user, &w);
 }
 
 static void serve_join(struct sheaf__call *call, void *user)
@@ -215,9 +229,11 @@ static void serve_join(struct sheaf__call *call, void *user)
     uint64_t grace_ns = 0;
     sheaf__cursor_fixed64(&c, &grace_ns);
     sheaf__ps_finished(user, sheaf__ps_caller(call));
-    answer_later(user,
-                 &(struct sheaf__ps_waiting){call, SHEAF__PS_JOIN, sheaf__ps_caller(call),
-                                             sheaf__clock_after((int64_t)(grace_ns & INT64_MAX))});
+    answer_later(user, &(struct sheaf__ps_waiting){
+                           .call = call,
+                           .kind = SHEAF__PS_JOIN,
+                           .task = sheaf__ps_caller(call),
+                           .grace = sheaf__clock_after((int64_t)(grace_ns & INT64_MAX))});
 }
 
 sheaf_status sheaf__ps_serve_waits(struct sheaf__ps_server *server, sheaf_error *err)

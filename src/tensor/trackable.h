@@ -33,6 +33,14 @@ struct sheaf__slot_ref {
     sheaf_trackable *value;
 };
 
+/** Who gives values to the children of an object that has none yet. */
+struct sheaf__trackable_watch {
+    /** It has them now, and nobody has used them: they may be given values. */
+    sheaf_status (*grown)(struct sheaf__trackable_watch *w, sheaf_error *err);
+    /** There is nothing more to watch: they have their values, it is freed, or another watches. */
+    void (*gone)(struct sheaf__trackable_watch *w);
+};
+
 struct sheaf__trackable_class {
     /** What all the children make up, "optimizer", if a file that has others than these is of
      * another one: a restore says so. NULL: children are independent. */
@@ -47,6 +55,10 @@ struct sheaf__trackable_class {
     sheaf_tensor *(*read)(sheaf_trackable *t, size_t i);
     /** Takes a restored value for saveable `i` that this process holds. */
     sheaf_status (*write)(sheaf_trackable *t, size_t i, sheaf_tensor *value, sheaf_error *err);
+
+    /** Of one whose children come later, all at once (an optimizer's, when it is bound): from now on
+     * `w` watches (NULL: nobody), whom it tells of every end but this. False: they are there. */
+    bool (*watch)(sheaf_trackable *t, struct sheaf__trackable_watch *w);
 
     /* An object that TensorFlow knows no kind of has these and nothing else. It is no node of the
      * object graph; its bytes are kept beside the checkpoint, by the task that writes it. */

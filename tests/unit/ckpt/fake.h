@@ -7,6 +7,7 @@
 #include "rig.h"
 
 #include "base/mem.h"
+#include "ckpt/restored.h"
 #include "ckpt/save.h"
 #include "ckpt/shard.h"
 #include "format/bundle.h"
@@ -150,6 +151,18 @@ static inline bool fake_equal(const sheaf_tensor *a, const sheaf_tensor *b)
             return false;
     }
     return true;
+}
+
+/* Restores everything below `root`. */
+static inline sheaf_status fake_restore(sheaf_trackable *root, const char *path, sheaf_error *err)
+{
+    struct sheaf__restored *restored = NULL;
+    const struct sheaf__ckpt_restore how = {.root = root, .path = path};
+    sheaf_status status = sheaf__ckpt_restore(&how, &restored, err);
+    if (restored)
+        restored->partial = true; /* no word of what is left */
+    sheaf__ckpt_restored_free(restored);
+    return status;
 }
 
 /* A group of tasks in this process. Handles are positions in a table of tensors; each task's are

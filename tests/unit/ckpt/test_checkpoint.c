@@ -366,33 +366,6 @@ static void two_groups_are_refused(void **state)
     fake_group_free(h);
 }
 
-/* An optimizer that was not built when it is restored would lose its slots: that is said. */
-static void unbuilt_object_is_named(void **state)
-{
-    (void)state;
-    struct fake *o = fake_new(), *list = fake_new(), *slot = fake_floats(SHEAF_SHAPE(2), 0);
-    struct fake *unbuilt = fake_new(), *w = fake_floats(SHEAF_SHAPE(2), 0);
-    fake_add_child(o, "_variables", list);
-    fake_add_child(list, "0", slot);
-    sheaf_checkpoint *c = checkpoint_of("optimizer", o);
-    sheaf_checkpoint_add(c, "w", &w->trackable);
-    sheaf_error err;
-    rig_ok(sheaf_checkpoint_write(c, rig_path("x"), NULL, &err), &err);
-    sheaf_checkpoint_free(c);
-    c = checkpoint_of("w", w);
-    rig_ok(sheaf_checkpoint_restore(c, rig_path("x"), &err), &err); /* w alone: nothing to say */
-    assert_string_equal(rig_log_take(), "");
-    sheaf_checkpoint_add(c, "optimizer", &unbuilt->trackable);
-    rig_ok(sheaf_checkpoint_restore(c, rig_path("x"), &err), &err);
-    assert_non_null(strstr(rig_log_take(), "values for '_variables' below object 'optimizer'"));
-    sheaf_checkpoint_free(c);
-    fake_free(o);
-    fake_free(list);
-    fake_free(slot);
-    fake_free(unbuilt);
-    fake_free(w);
-}
-
 /* A state file that lost its newest checkpoint leads to the one before (formats.md 4.8). */
 static void latest_walks_back(void **state)
 {
@@ -456,7 +429,6 @@ int main(void)
         rig_test(other_objects),
         rig_test(other_tasks_hold_back),
         rig_test(two_groups_are_refused),
-        rig_test(unbuilt_object_is_named),
         rig_test(latest_walks_back),
         rig_test(without_memory),
     };

@@ -156,8 +156,7 @@ static void restores_the_values(void **state)
             sheaf_error err;
             make_model(&expected, prefixes[i], true);
             make_model(&m, prefixes[i], false);
-            rig_ok(sheaf__ckpt_restore(&m.nodes[0]->trackable, NULL, rig_golden(prefixes[i]), &err),
-                   &err);
+            rig_ok(fake_restore(&m.nodes[0]->trackable, rig_golden(prefixes[i]), &err), &err);
             for (size_t k = 0; k < m.graph.count; k++) {
                 for (size_t n = 0; n < m.nodes[k]->count; n++)
                     assert_true(fake_equal(m.nodes[k]->values[n], expected.nodes[k]->values[n]));
@@ -278,7 +277,7 @@ static void restores_any_cut(void **state)
                 f->values[f->count++] = sheaf_tensor_keep(sheaf_tensor_new(s.dtype, s.shape, NULL));
                 struct fake *root = fake_new();
                 fake_add_child(root, expected.graph.nodes[0].children[k - 1].name, f);
-                rig_ok(sheaf__ckpt_restore(&root->trackable, NULL, rig_golden(prefix), &err), &err);
+                rig_ok(fake_restore(&root->trackable, rig_golden(prefix), &err), &err);
                 assert_true(fake_equal(f->values[0], expected.nodes[k]->values[0]));
                 compared++;
                 fake_free(f);
@@ -305,14 +304,11 @@ static void restores_by_name(void **state)
     rig_ok(sheaf_bundle_read(b, e.key, &expected, &err), &err);
     fake_add(f, sheaf_tensor_new(e.dtype, e.shape, NULL))->full_name = e.key;
     fake_add_child(root, "anything", f);
-    rig_ok(
-        sheaf__ckpt_restore(&root->trackable, NULL, rig_golden("checkpoint/saver/plain-7"), &err),
-        &err);
+    rig_ok(fake_restore(&root->trackable, rig_golden("checkpoint/saver/plain-7"), &err), &err);
     assert_true(fake_equal(f->values[0], expected));
     f->saveables[0].full_name = "another";
-    rig_fails(
-        sheaf__ckpt_restore(&root->trackable, NULL, rig_golden("checkpoint/saver/plain-7"), &err),
-        &err, SHEAF_ERR_NOT_FOUND, "no value for object 'anything'");
+    rig_fails(fake_restore(&root->trackable, rig_golden("checkpoint/saver/plain-7"), &err), &err,
+              SHEAF_ERR_NOT_FOUND, "no value for object 'anything'");
     fake_free(f);
     fake_free(root);
     sheaf_bundle_free(b);

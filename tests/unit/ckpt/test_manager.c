@@ -830,7 +830,7 @@ static void copies_into_the_same_memory(void **state)
     const void *memory[2];
     for (int i = 0; i < 2; i++) {
         set(&r, (float)i);
-        rig_ok(sheaf__objects_walk(&objects, &r.checkpoint->trackable, &err), &err);
+        rig_ok(sheaf__objects_walk(&objects, &r.checkpoint->trackable, "", &err), &err);
         rig_ok(sheaf__snapshot_take(&snapshot, &objects, &err), &err);
         set(&r, -1);
         assert_int_equal(snapshot.count, 1);

@@ -97,7 +97,7 @@ static void t56_parts_of_any_number(void **state)
             for (int i = 0; i < 4; i++) {
                 struct tables r;
                 make_tables(&r, counts[i], zeros, zeros, -1);
-                rig_ok(sheaf__ckpt_restore(&r.root->trackable, NULL, rig_path("x"), &err), &err);
+                rig_ok(fake_restore(&r.root->trackable, rig_path("x"), &err), &err);
                 check_parts(&r, false, table);
                 check_parts(&r, true, slot);
                 free_tables(&r);
@@ -119,7 +119,7 @@ static void t56_a_missing_part(void **state)
         make_tables(&w, 8, zeros, zeros, 3);
         rig_ok(save(&w, NULL, &err), &err);
         make_tables(&r, 1, zeros, zeros, -1);
-        rig_fails(sheaf__ckpt_restore(&r.root->trackable, NULL, rig_path("x"), &err), &err,
+        rig_fails(fake_restore(&r.root->trackable, rig_path("x"), &err), &err,
                   SHEAF_ERR_INVALID_ARGUMENT, "its slices do not have rows 297552 to 396735");
         free_tables(&w);
         free_tables(&r);

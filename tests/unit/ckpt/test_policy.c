@@ -135,8 +135,7 @@ static void s202_called_once_a_task(void **state)
     sheaf_bundle_free(b);
     struct fake *other = fake_floats(SHEAF_SHAPE(3), 0);
     fake_add_child(k.root, "other", other);
-    rig_fails(sheaf__ckpt_restore(&k.root->trackable, NULL, rig_path("x"), &err), &err,
-              SHEAF_ERR_NOT_FOUND,
+    rig_fails(fake_restore(&k.root->trackable, rig_path("x"), &err), &err, SHEAF_ERR_NOT_FOUND,
               "the checkpoint has no value for object 'other' (VARIABLE_VALUE) "
               "(saved with sharding 'All in one')");
     fake_free(other);
@@ -396,7 +395,7 @@ static void notes_come_back(void **state)
     rig_ok(save(&k, "x", NULL, &err), &err);
     SHEAF_FRAME
     {
-        rig_ok(sheaf__ckpt_restore(&k.root->trackable, NULL, rig_path("x"), &err), &err);
+        rig_ok(fake_restore(&k.root->trackable, rig_path("x"), &err), &err);
         assert_int_equal(k.group->reads, 2);
         assert_int_equal(k.group->settles, 1);
     }
@@ -554,7 +553,7 @@ static void s214_any_cut_to_any_other(void **state)
                                             .options = &options,
                                             .writes = true};
             rig_ok(sheaf__ckpt_save(&save, &skipped, &err), &err);
-            rig_ok(sheaf__ckpt_restore(&to.root->trackable, NULL, rig_path("x"), &err), &err);
+            rig_ok(fake_restore(&to.root->trackable, rig_path("x"), &err), &err);
             for (int i = 0; i < TABLES; i++) {
                 uint8_t a[4096] = {0}, b[4096] = {0};
                 join(&from, i, a);
