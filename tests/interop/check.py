@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Real TensorFlow and TensorBoard read what sheaf writes, and sheaf reads what they write.
 
-usage: check.py EXCHANGE SHEAF DIGITS DATA DIR PIPELINES
+usage: check.py EXCHANGE SHEAF DIGITS DATA DIR PIPELINES PARTS
 
 Prints "ok - what" or "not ok - what" for every check and ends with "N passed, N failed"."""
 
@@ -20,8 +20,9 @@ import numpy as np
 import safetensors.numpy
 import tensorflow as tf
 from tensorboard.backend.event_processing import event_accumulator
+from tensorflow.python.distribute.sharded_variable import ShardedVariable
 
-EXCHANGE, SHEAF, DIGITS, DATA, DIR, PIPELINES = sys.argv[1:7]
+EXCHANGE, SHEAF, DIGITS, DATA, DIR, PIPELINES, PARTS = sys.argv[1:8]
 RULES = ["sgd", "momentum", "adam", "adagrad", "rmsprop", "ftrl", "adadelta", "adamax", "nadam",
          "lion"]
 RECORDS = ["plain", "gzip", "zlib", "snappy"]
@@ -380,10 +381,63 @@ def fifth_part():
             compare(load(path("f")), {**by_columns, "swapped": np.arange(3, dtype=np.int32)})
 
 
+def sixth_part():
+    """Variables in parts over parameter servers."""
+
+    def job(what, servers, parts):
+        call(SHEAF, "run", "--worker", "1", "--ps", str(servers), PARTS, what, DIR, str(parts))
+
+    def sharded(value, parts):
+        # rows of each differ by one at most, as a partitioner cuts them
+        return ShardedVariable([tf.Variable(rows) for rows in np.array_split(value, parts)])
+
+    table = np.arange(1, 22, dtype=np.float32).reshape(7, 3)
+    b = np.arange(5, dtype=np.float32) / 2 - 1
+    job("write", 2, 4)
+    reader = tf.train.load_checkpoint(path("parts-only"))
+    trained = [reader.get_tensor(name + VALUE) for name in ("table", "b")]
+
+    @check("Keras goes on with variables and slots that our servers had in 4 parts")
+    def _():
+        for name in ("parts-all", "parts-small"):
+            variables = [keras.Variable(table * 0, name="table"), keras.Variable(b * 0, name="b")]
+            o = keras.optimizers.Adagrad(0.125)
+            o.build(variables)
+            checkpoint = tf.train.Checkpoint(table=variables[0], b=variables[1], optimizer=o)
+            checkpoint.read(path(name)).assert_consumed()
+            assert int(o.iterations) == 3
+            equal(variables[0], trained[0])
+            o.apply([tf.constant(np.arange(21, dtype=np.float32).reshape(7, 3) * .25 + 2),
+                     tf.constant(np.arange(5, dtype=np.float32) * .5 - 2.5)], variables)
+            after = tf.train.load_checkpoint(path("parts-after"))
+            close(variables[0], after.get_tensor("table" + VALUE))
+            close(variables[1], after.get_tensor("b" + VALUE))
+
+    @check("ShardedVariables of 1 to 7 parts restore our 4 and consume everything")
+    def _():
+        for parts in range(1, 8):
+            variables = {"table": sharded(table * 0, parts), "b": sharded(b * 0, min(parts, 5))}
+            tf.train.Checkpoint(**variables).read(path("parts-only")).assert_consumed()
+            for name, value in zip(variables, trained):
+                equal(tf.convert_to_tensor(variables[name]), value)
+
+    @check("our servers restore ShardedVariables into any parts, whole ones too")
+    def _():
+        for theirs, servers, parts in ((3, 2, 1), (1, 3, 5), (5, 2, 3), (4, 1, 9)):
+            values = {"table": table * theirs, "b": b * theirs}
+            variables = {name: sharded(v, theirs) for name, v in values.items()}
+            tf.train.Checkpoint(**variables).write(path("tf-parts"))
+            job("read", servers, parts)
+            reader = tf.train.load_checkpoint(path("back-parts"))
+            for name, value in values.items():
+                equal(reader.get_tensor(name + VALUE), value)
+
+
 first_part()
 second_part()
 third_part()
 fourth_part()
 fifth_part()
+sixth_part()
 print("%d passed, %d failed" % (passed, failed))
 sys.exit(failed > 0)
