@@ -5,6 +5,9 @@
 #include "helpers.h"
 #include "tables.h"
 
+#include "distribute/strategy.h"
+#include "ps/client.h"
+
 #include <string.h>
 
 static sheaf_status open_ps(sheaf_partitioner partitioner, sheaf_strategy **s, sheaf_error *err)
@@ -261,6 +264,106 @@ static void test_one_worker_is_serial(void **state)
     sheaf_strategy_free(one);
 }
 
+/* ---- workers and replicas at once ---- */
+
+enum { WORKERS = 3, REPLICAS = 2, WIDE = 300000, WIDE_STEPS = 12 };
+
+struct shared {
+    sheaf_variable *wide, *table;
+    sheaf_optimizer *sgd;
+};
+
+/* Adds 1 to all of `wide`; takes 1 from each row of the table that it looks up, 2 from row 4. */
+static sheaf_status shared_step(sheaf_replica *r, const sheaf_element *in, sheaf_element *out,
+                                void *user)
+{
+    static const int64_t ids[] = {4, 11, 0, 4};
+    const struct shared *m = user;
+    (void)r;
+    (void)in;
+    (void)out;
+    sheaf_tape *tape = sheaf_tape_start();
+    sheaf_tensor *rows =
+        sheaf_embedding_lookup(m->table, sheaf_tensor_new(SHEAF_INT64, SHEAF_SHAPE(4), ids));
+    sheaf_status status = sheaf_optimizer_minimize(m->sgd, tape, sheaf_sum(rows));
+    return status < 0
+               ? status
+               : sheaf_assign_add(m->wide, sheaf_ones(SHEAF_FLOAT32, SHEAF_SHAPE(WIDE)), NULL);
+}
+
+static bool is_all(sheaf_tensor *t, double expected)
+{
+    bool all = sheaf_tensor_status(t, NULL) >= 0;
+    for (int64_t i = 0; i < sheaf_tensor_elements(t) && all; i++)
+        all = sheaf_tensor_number(t, i) == expected;
+    return all;
+}
+
+/* One push to each server and step, whatever it has of the variables. */
+static bool pushes_are(const sheaf_strategy *s, uint64_t steps)
+{
+    const struct sheaf__ps_client *client = s->state;
+    for (int i = 0; i < client->server_count; i++)
+        if (client->servers[i].sequence != steps)
+            return false;
+    return true;
+}
+
+static sheaf_status run_shared(struct rig_task *task, sheaf_strategy *s, struct shared *m)
+{
+    const double steps = WORKERS * REPLICAS * WIDE_STEPS;
+    SHEAF_SCOPE(s)
+    {
+        const sheaf_variable_options sum = {.aggregation = SHEAF_AGGREGATION_SUM,
+                                            .not_trainable = true};
+        m->wide = sheaf_variable_new("wide", sheaf_zeros(SHEAF_FLOAT32, SHEAF_SHAPE(WIDE)), &sum);
+        m->table =
+            sheaf_variable_new("table", sheaf_zeros(SHEAF_FLOAT32, SHEAF_SHAPE(13, 2)), NULL);
+    }
+    for (int i = 0; i < WIDE_STEPS; i++)
+        SHEAF_FRAME
+        {
+            if (sheaf_run(s, shared_step, m, NULL, NULL, &task->err) < 0)
+                return task->err.status;
+        }
+    RIG_CHECK(task, pushes_are(s, WIDE_STEPS));
+    if (sheaf_strategy_join(s, 0, &task->err) < 0 || task->index > 0)
+        return task->err.status;
+    RIG_CHECK(task, is_all(sheaf_value(m->wide), steps));
+    for (int64_t row = 0; row < 13; row++) {
+        const double times = row == 4 ? 2 : row == 0 || row == 11;
+        RIG_CHECK(task,
+                  is_all(sheaf_tensor_rows(sheaf_value(m->table), row, row + 1), -times * steps));
+    }
+    return SHEAF_OK;
+}
+
+static sheaf_status shared_worker(struct rig_task *task)
+{
+    const sheaf_strategy_options options = {.deadline = 30,
+                                            .variable_partitioner = sheaf_partitioner_fixed(5)};
+    struct shared m = {.sgd = sheaf_sgd(&(sheaf_optimizer_options){.learning_rate = 1})};
+    sheaf_strategy *s = NULL;
+    sheaf_status status = sheaf_devices_configure(REPLICAS, &task->err);
+    if (status >= 0)
+        status = sheaf_strategy_new("ps", NULL, &options, &s, &task->err);
+    if (status >= 0)
+        status = run_shared(task, s, &m);
+    sheaf_variable_free(m.wide);
+    sheaf_variable_free(m.table);
+    sheaf_optimizer_free(m.sgd);
+    sheaf_strategy_free(s);
+    return status;
+}
+
+/* Updates of workers that run at once, with several replicas each, all count, in every part; one message to each server and step
+ * takes them */
+static void test_shared_by_workers(void **state)
+{
+    (void)state;
+    run_cluster((struct jobs){.worker = WORKERS, .ps = 2}, shared_worker, NULL, 60);
+}
+
 /* ---- what is refused ---- */
 
 static sheaf_shape two_axes(sheaf_dtype dtype, sheaf_shape shape, const int64_t *args, void *user)
@@ -366,8 +469,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         rig_test(test_S15_S173_places),      rig_test(test_initial_values),
-        rig_test(test_one_worker_is_serial), rig_test(test_R5_33_refused),
-        rig_test(test_S5_other_parts),       rig_test(test_other_strategies),
+        rig_test(test_one_worker_is_serial), rig_test(test_shared_by_workers),
+        rig_test(test_R5_33_refused),        rig_test(test_S5_other_parts),
+        rig_test(test_other_strategies),
     };
     return rig_run(tests);
 }
