@@ -111,6 +111,11 @@ SHEAF_API const char *sheaf_variable_str(sheaf_variable *v);
 
 /** For checkpoints; borrowed, lives as long as the variable. */
 SHEAF_API sheaf_trackable *sheaf_variable_trackable(sheaf_variable *v);
+/** The random numbers of the current context as a part of checkpoints: its global seed, and how far the sequence is that seeds
+ *  operations, initializers and shuffles without a seed of their own. Who goes on from the checkpoint draws what the first run
+ *  would have drawn. Without a global seed nothing is restored. Of several tasks it is that of the one that saves, for all.
+ *  Borrowed, lives as long as the context. */
+SHEAF_API sheaf_trackable *sheaf_random_trackable(void);
 
 /** A hook on the creation of variables: may change name, options or initializer, then must call
  *  sheaf_variable_create_next(request) and return its result, or a variable of its own. */

@@ -71,9 +71,7 @@ struct sheaf_context {
 
     /* seed.c */
     struct sheaf__mutex seed_lock;
-    bool has_seed;
-    int64_t seed;
-    struct sheaf__mt19937 op_seeds;
+    struct sheaf__seed_state seeds;
 
     /* counter.c */
     struct sheaf__mutex counter_lock; /* of counters; their values are atomic */

@@ -48,6 +48,14 @@ struct sheaf__seeds {
     uint64_t seed2;
 };
 struct sheaf__seeds sheaf__random_seeds(bool has_seed, int64_t op_seed);
+/* The global seed of a context and how far its sequence of op seeds is. */
+struct sheaf__seed_state {
+    bool has_seed;
+    int64_t seed;
+    struct sheaf__mt19937 op_seeds;
+};
+void sheaf__seed_get(sheaf_context *context, struct sheaf__seed_state *state);
+void sheaf__seed_put(sheaf_context *context, const struct sheaf__seed_state *state);
 /* Whether they are from neither: other processes have other ones. */
 bool sheaf__random_is_chance(bool has_seed);
 /* The pure rule: `pair` after the reduction modulo 2^31-1, (0,0) becoming (0, 2^31-1). */

@@ -10,9 +10,9 @@
 void sheaf__seed_set(sheaf_context *context, int64_t seed)
 {
     sheaf__mutex_lock(&context->seed_lock);
-    context->has_seed = true;
-    context->seed = seed;
-    sheaf__mt19937_init(&context->op_seeds, seed);
+    context->seeds.has_seed = true;
+    context->seeds.seed = seed;
+    sheaf__mt19937_init(&context->seeds.op_seeds, seed);
     sheaf__mutex_unlock(&context->seed_lock);
 }
 
@@ -25,6 +25,20 @@ void sheaf__seed_init(sheaf_context *context, bool has_seed, int64_t seed)
 void sheaf_set_seed(int64_t seed)
 {
     sheaf__seed_set(sheaf__context(), seed);
+}
+
+void sheaf__seed_get(sheaf_context *context, struct sheaf__seed_state *state)
+{
+    sheaf__mutex_lock(&context->seed_lock);
+    *state = context->seeds;
+    sheaf__mutex_unlock(&context->seed_lock);
+}
+
+void sheaf__seed_put(sheaf_context *context, const struct sheaf__seed_state *state)
+{
+    sheaf__mutex_lock(&context->seed_lock);
+    context->seeds = *state;
+    sheaf__mutex_unlock(&context->seed_lock);
 }
 
 static uint64_t reduce(int64_t seed)
@@ -46,7 +60,7 @@ static int64_t next_op_seed(sheaf_context *context)
 {
     uint32_t x;
     do {
-        x = sheaf__mt19937_next(&context->op_seeds);
+        x = sheaf__mt19937_next(&context->seeds.op_seeds);
     } while (x >= UINT32_C(0x80000000));
     return x;
 }
@@ -55,7 +69,7 @@ bool sheaf__random_is_chance(bool has_seed)
 {
     sheaf_context *context = sheaf__context();
     sheaf__mutex_lock(&context->seed_lock);
-    const bool has_global = context->has_seed;
+    const bool has_global = context->seeds.has_seed;
     sheaf__mutex_unlock(&context->seed_lock);
     return !has_global && !has_seed;
 }
@@ -65,8 +79,8 @@ struct sheaf__seeds sheaf__random_seeds(bool has_seed, int64_t op_seed)
     sheaf_context *context = sheaf__context();
     struct sheaf__seeds s;
     sheaf__mutex_lock(&context->seed_lock);
-    bool has_global = context->has_seed;
-    int64_t global = has_global ? context->seed : DEFAULT_GLOBAL_SEED;
+    bool has_global = context->seeds.has_seed;
+    int64_t global = has_global ? context->seeds.seed : DEFAULT_GLOBAL_SEED;
     if (has_global && !has_seed)
         op_seed = next_op_seed(context);
     sheaf__mutex_unlock(&context->seed_lock);
