@@ -133,6 +133,20 @@ static bool is_new(struct sheaf__ps_server *server, struct sheaf__call *call,
     return fresh;
 }
 
+static void note_rules(struct sheaf__ps_server *server, const struct sheaf__call *call,
+                       const struct sheaf__ps_push_view *view)
+{
+    const sheaf_task worker = sheaf__ps_caller(call);
+    for (uint32_t i = 0; i < view->head.updates; i++) {
+        const struct sheaf__ps_update u = sheaf__ps_push_update(view, i);
+        const struct sheaf__hyper h = hyper_of(view, &u);
+        struct sheaf__ps_variable *v;
+        if ((u.kind == SHEAF__PS_GRADIENT || u.kind == SHEAF__PS_ROWS) &&
+            sheaf__ps_find(&server->table, u.variable, &v, NULL) >= 0)
+            sheaf__ps_note_rule(&server->table, v, &h, worker);
+    }
+}
+
 /* False: a draft is of a value that is not there any more. */
 static bool all_hold(const struct arrival *a)
 {
@@ -169,6 +183,7 @@ static void publish_push(struct sheaf__ps_server *server, struct sheaf__call *ca
     for (uint32_t i = 0; fresh && i < a->count; i++)
         sheaf__ps_draft_publish(&a->drafts[i]);
     sheaf__mutex_unlock(&server->applying);
+    note_rules(server, call, &a->view);
     arrival_free(a);
     sheaf__call_reply(call, hold ? NULL : &ask);
 }
@@ -183,6 +198,8 @@ static void apply_push(struct sheaf__ps_server *server, struct sheaf__call *call
     if (status >= 0 && is_new(server, call, &view))
         status = apply_all(server, &view, sheaf__call_payload(call), &err);
     sheaf__mutex_unlock(&server->applying);
+    if (status >= 0)
+        note_rules(server, call, &view);
     arrival_free(*sheaf__call_user(call));
     if (status < 0)
         sheaf__call_fail(call, &err);

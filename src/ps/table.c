@@ -4,7 +4,9 @@
 
 #include "base/array.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "base/mem.h"
+#include "optim/rule_class.h"
 #include "tensor/device.h"
 #include "tensor/kernel.h"
 #include "tensor/shape.h"
@@ -379,6 +381,26 @@ sheaf_status sheaf__ps_apply(struct sheaf__ps_variable *v, const struct sheaf__p
     v->version += status >= 0;
     sheaf__mutex_unlock(&v->lock);
     return status;
+}
+
+void sheaf__ps_note_rule(struct sheaf__ps_table *t, struct sheaf__ps_variable *v,
+                         const struct sheaf__hyper *h, sheaf_task worker)
+{
+    const struct sheaf__ps_used now = {h->rule, h->family, h->flags, worker};
+    sheaf__mutex_lock(&v->lock);
+    const struct sheaf__ps_used was = v->used;
+    v->used = now;
+    sheaf__mutex_unlock(&v->lock);
+    if (!was.by.job[0] ||
+        (was.rule == now.rule && was.family == now.family && was.flags == now.flags) ||
+        (was.by.index == worker.index && strcmp(was.by.job, worker.job) == 0) ||
+        atomic_exchange(&t->told, true))
+        return;
+    sheaf__log(SHEAF_LOG_WARN,
+               "variable '%s' is updated by rule %s for " SHEAF__TASK
+               " and by rule %s for " SHEAF__TASK "; all workers should have the same optimizer",
+               v->name, sheaf__rule_class(was.rule)->name, was.by.job, was.by.index,
+               sheaf__rule_class(now.rule)->name, worker.job, worker.index);
 }
 
 bool sheaf__ps_expect(struct sheaf__ps_variable *v)

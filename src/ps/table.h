@@ -21,6 +21,12 @@ struct sheaf__ps_slot {
     struct sheaf__buffer *buffer;
 };
 
+/* Which rule a worker's gradients are for. */
+struct sheaf__ps_used {
+    uint32_t rule, family, flags;
+    sheaf_task by; /* no job: none has come */
+};
+
 struct sheaf__ps_variable {
     struct sheaf__mutex lock;
     uint32_t number;
@@ -34,12 +40,14 @@ struct sheaf__ps_variable {
     struct sheaf__buffer *value;                           /* NULL: not initialised */
     struct sheaf__buffer *restored[1 + SHEAF__RULE_SLOTS]; /* held back until a restore settles */
     struct sheaf__ps_slot slots[SHEAF__RULE_SLOTS];
+    struct sheaf__ps_used used; /* by the last gradient */
 };
 
 struct sheaf__ps_table {
     struct sheaf__mutex lock;              /* of the list */
     struct sheaf__ps_variable **variables; /* by number; NULL where another ps has it */
     size_t count, capacity;
+    _Atomic bool told; /* that workers use different rules */
 };
 
 void sheaf__ps_table_free(struct sheaf__ps_table *t);
@@ -69,6 +77,11 @@ struct sheaf__buffer *sheaf__ps_snapshot(struct sheaf__ps_variable *v, uint32_t 
 /* Applies one update with its data. */
 sheaf_status sheaf__ps_apply(struct sheaf__ps_variable *v, const struct sheaf__ps_update *u,
                              const struct sheaf__hyper *h, const void *data, sheaf_error *err);
+
+/* Notes the rule of a gradient, and warns once if another worker's gradients are for another: where the two have no slots that
+ * are at odds, training would go on and be neither's. */
+void sheaf__ps_note_rule(struct sheaf__ps_table *t, struct sheaf__ps_variable *v,
+                         const struct sheaf__hyper *h, sheaf_task worker);
 
 /* What an ADD or SUB of this variable does with its elements; NULL for other kinds and if the dtype
  * has none. */

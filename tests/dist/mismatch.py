@@ -56,6 +56,16 @@ def case_optimizers(t):
         both_say(t, what, f"has {first} on {FIRST}, {second} on {SECOND}; all workers must have the same")
 
 
+def case_optimizers_ps(t):
+    """Where servers update by what each worker sends, training goes on; the server says once what is odd."""
+    tasks = t.cluster(worker=2, ps=1).start_all(t.helper("mismatch"), "ps", "rule")
+    for task in tasks.values():
+        check(task.ends(20) == 0, "failed", task.show())
+    server = tasks["ps:0"]
+    check(server.err.count("is updated by rule ") == 1 and "rule adam for" in server.err and "rule sgd for" in server.err,
+          "no warning, or more than one", server.show())
+
+
 def case_reduced_values(t):
     """The leaf of a structured value is named."""
     both_say(t, "leaf", "field 'loss.count': ", 'of 1 float32 "()"', 'of 2 float32 "(2,)"')
