@@ -275,6 +275,8 @@ static sheaf_status read_all(struct sheaf__position *p, const uint8_t *data, siz
         return damaged(err, HEAD + sheaf__cursor_offset(&c), "no field of a message");
     if (!p->pipeline)
         return damaged(err, SHEAF__UNKNOWN, "it names no pipeline");
+    if (p->elements > UINT64_MAX - p->errors)
+        return damaged(err, SHEAF__UNKNOWN, "more elements and errors than can be counted");
     return SHEAF_OK;
 }
 
