@@ -20,6 +20,7 @@ static const struct bench {
 } BENCHES[] = {
     {"start", sheaf__bench_start, false, "process start to the end of a first training step"},
     {"train", sheaf__bench_train, false, "training steps of an MLP on one device"},
+    {"loop", sheaf__bench_loop, false, "a loop of small steps, compiled and eager"},
     {"input", sheaf__bench_input, true, "reading, parsing, batching TFRecords of --data"},
     {"allreduce", sheaf__bench_allreduce, false, "sums over two processes"},
     {"ps", sheaf__bench_ps, false, "pull and push with a parameter server"},
@@ -84,6 +85,7 @@ static const struct sheaf__command_line LINE = {
         "sheaf, work, figure, unit.\n\n"
         "  start       process start to the end of a first training step\n"
         "  train       training steps of an MLP on one device\n"
+        "  loop        a loop of small steps, compiled and eager\n"
         "  input       reading, parsing, batching TFRecords of --data\n"
         "  allreduce   sums over two processes\n"
         "  ps          pull and push with a parameter server\n"

@@ -16,6 +16,7 @@ struct sheaf__bench_options {
 
 int sheaf__bench_start(const struct sheaf__bench_options *options);
 int sheaf__bench_train(const struct sheaf__bench_options *options);
+int sheaf__bench_loop(const struct sheaf__bench_options *options);
 int sheaf__bench_input(const struct sheaf__bench_options *options);
 int sheaf__bench_allreduce(const struct sheaf__bench_options *options);
 int sheaf__bench_ps(const struct sheaf__bench_options *options);

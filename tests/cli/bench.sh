@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# A benchmark prints its four fields; wrong names and missing folders are refused.
+# Benchmarks print their four fields; wrong names and missing folders are refused.
 $SHEAF bench ps | tr '\t' '|'
+# The loop with a compiled step, and the eager one.
+$SHEAF bench loop | tr '\t' '|'
 $SHEAF bench nonsense
 echo $?
 $SHEAF bench input
