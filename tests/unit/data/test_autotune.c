@@ -686,6 +686,55 @@ static void test_shuffle_limit(void **state)
     }
 }
 
+/* Serialized Examples whose feature "ids" holds 26 small numbers, and "text" so many bytes that nobody reads. */
+static sheaf_dataset *examples(size_t text_size)
+{
+    const int64_t ids[26] = {0};
+    char *text = calloc(1, text_size + 1);
+    const sheaf_bytes unread = {text, text_size};
+    sheaf_bytes message;
+    sheaf_error err = {0};
+    sheaf_example *x = sheaf_example_new();
+    sheaf_example_int64(x, "ids", ids, 26);
+    sheaf_example_bytes(x, "text", &unread, 1);
+    rig_ok(sheaf_example_serialize(x, &message, &err), &err);
+    sheaf_dataset *d = sheaf_dataset_from_tensors(
+        sheaf_element_of(sheaf_tensor_new(SHEAF_STRING, SHEAF_SCALAR, &message)));
+    sheaf_example_free(x);
+    free(text);
+    return sheaf_dataset_repeat(d, 100);
+}
+
+/* The first element of a shuffle of 50 with a limit of 150 bytes an element, before parsing or after. */
+static sheaf_status first_shuffled(size_t text_size, bool parsed_first)
+{
+    static const sheaf_feature ids = {.key = "ids", .dtype = SHEAF_INT64, .rank = 1, .dims = {26}};
+    const sheaf_shuffle_options options = {.seed = 1, .byte_limit = 50 * 150};
+    sheaf_element *e;
+    sheaf_error err = {0};
+    sheaf_dataset *d = examples(text_size);
+    if (parsed_first)
+        d = sheaf_dataset_parse_example(d, &ids, 1);
+    d = sheaf_dataset_shuffle(d, 50, &options);
+    if (!parsed_first)
+        d = sheaf_dataset_parse_example(d, &ids, 1);
+    sheaf_iterator *it = sheaf_dataset_iterate(d);
+    const sheaf_status status = sheaf_iterator_next(it, &e, &err);
+    assert_true(status == SHEAF_OK || strstr(err.message, "elements in the buffer have"));
+    sheaf_iterator_free(it);
+    sheaf_dataset_free(d);
+    return status;
+}
+
+/* S190: records take less of a shuffle's memory than what is parsed of them, unless most of them is not */
+static void test_S190_shuffle_before_parsing(void **state)
+{
+    (void)state;
+    assert_int_equal(first_shuffled(0, false), SHEAF_OK);
+    assert_int_equal(first_shuffled(0, true), SHEAF_ERR_RESOURCE_EXHAUSTED);
+    assert_int_equal(first_shuffled(1000, false), SHEAF_ERR_RESOURCE_EXHAUSTED);
+}
+
 /* ---- the second epoch ---- */
 
 struct epochs {
@@ -767,6 +816,7 @@ int main(void)
         rig_test(test_budget_of_memory),
         rig_test(test_budget_of_a_variable),
         rig_test(test_shuffle_limit),
+        rig_test(test_S190_shuffle_before_parsing),
         rig_test(test_later_epochs_peak_no_higher),
     };
     return rig_run(tests);

@@ -25,7 +25,7 @@ struct shared {
     _Atomic int readers[FILES]; /* bit w: worker w had a record of the file */
     uint64_t bytes[MOST_WORKERS];
     int streams[MOST_WORKERS][STREAM];
-    bool unseeded;
+    const sheaf_list_files_options *list; /* how the workers list their files */
 };
 
 /* A call of the function is of this task. */
@@ -253,10 +253,9 @@ static sheaf_dataset *own_files(const sheaf_input_context *context, void *user)
 {
     struct call *call = user;
     char pattern[520];
-    const sheaf_list_files_options sorted = {.no_shuffle = true};
     snprintf(pattern, sizeof(pattern), "%.*s*", (int)strlen(call->shared->paths[0]) - 1,
              call->shared->paths[0]);
-    sheaf_dataset *d = sheaf_list_files(pattern, call->shared->unseeded ? NULL : &sorted);
+    sheaf_dataset *d = sheaf_list_files(pattern, call->shared->list);
     d = sheaf_dataset_shard(d, context->num_input_pipelines, context->input_pipeline_id);
     return sheaf_dataset_batch(sheaf_dataset_flat_map(d, sheaf_open_tfrecord, NULL), 2, NULL);
 }
@@ -290,7 +289,8 @@ static sheaf_status read_own_files(struct rig_task *task)
 static void test_S58_files_by_hand(void **state)
 {
     (void)state;
-    struct shared shared = {.replicas = 1};
+    const sheaf_list_files_options sorted = {.no_shuffle = true};
+    struct shared shared = {.replicas = 1, .list = &sorted};
     write_files(&shared);
     run_cluster((struct jobs){.worker = 3}, read_own_files, &shared, 60);
     for (int f = 0; f < FILES; f++)
@@ -301,16 +301,38 @@ static void test_S58_files_by_hand(void **state)
     }
 }
 
-/* S189: a share of files in an order by chance is no share; that is said once */
+/* S189, R9.23: files are listed in an order by chance unless the program says otherwise, as in TensorFlow; a share of
+ * that is no share, which is said once */
 static void test_S189_files_by_chance(void **state)
 {
     (void)state;
-    struct shared shared = {.replicas = 1, .unseeded = true};
+    struct shared shared = {.replicas = 1};
     write_files(&shared);
     run_cluster((struct jobs){.worker = 3}, read_own_files, &shared, 60);
     assert_string_equal(rig_log_take(), "stage 2 (shard) takes a share of what stage 1 (shuffle) "
                                         "orders by chance, on each worker another way: give it, or "
                                         "list_files, a seed or no shuffle\n");
+}
+
+/* S189: with a seed all workers have one order, so that each file is one worker's, and there is nothing to say; it is
+ * not the sorted one */
+static void test_S189_files_by_seed(void **state)
+{
+    (void)state;
+    const sheaf_list_files_options seeded = {.seed = 7};
+    struct shared shared = {.replicas = 1, .list = &seeded};
+    int files[3] = {0}, moved = 0;
+    write_files(&shared);
+    run_cluster((struct jobs){.worker = 3}, read_own_files, &shared, 60);
+    assert_string_equal(rig_log_take(), "");
+    for (int f = 0; f < FILES; f++) {
+        assert_int_equal(__builtin_popcount((unsigned)shared.readers[f]), 1);
+        files[__builtin_ctz((unsigned)shared.readers[f])]++;
+        moved += shared.readers[f] != 1 << f % 3;
+    }
+    for (int w = 0; w < 3; w++)
+        assert_int_equal(files[w], FILES / 3);
+    assert_true(moved > 0);
 }
 
 /* ---- endless data that differ by their seed ---- */
@@ -365,7 +387,7 @@ int main(void)
         rig_test(test_S56_once_on_each_worker), rig_test(test_S55_names),
         rig_test(test_S142_contexts),           rig_test(test_S62_example),
         rig_test(test_S58_files_by_hand),       rig_test(test_S59_own_seeds),
-        rig_test(test_S189_files_by_chance),
+        rig_test(test_S189_files_by_chance),    rig_test(test_S189_files_by_seed),
     };
     return rig_run(tests);
 }

@@ -285,6 +285,19 @@ static void test_S219_strategies_by_name(void **state)
               SHEAF_ERR_INVALID_ARGUMENT, "mirrored");
 }
 
+/* S199: what TPUStrategy does not support, such as generators, nobody can ask of it: there is none, and the error says
+ * which there are */
+static void test_S199_no_tpu(void **state)
+{
+    (void)state;
+    sheaf_error err = {0};
+    sheaf_strategy *s = NULL;
+    rig_fails(sheaf_strategy_new("TPUStrategy", NULL, NULL, &s, &err), &err,
+              SHEAF_ERR_INVALID_ARGUMENT,
+              "no strategy 'TPUStrategy'; there are default, one, mirrored, multiworker and ps");
+    assert_null(s);
+}
+
 /* S42: a distributed dataset and a dataset are two types, and no stage takes the former */
 static void test_S42_no_stages(void **state)
 {
@@ -460,17 +473,12 @@ static void test_S105_checkpoints_anywhere(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        rig_test(test_S1_S16_generic_calls),
-        rig_test(test_S2_clusters),
-        rig_test(test_S103_step_made_anywhere),
-        rig_test(test_S218_operations),
-        rig_test(test_S219_strategies_by_name),
-        rig_test(test_S42_no_stages),
-        rig_test(test_S84_arguments),
-        rig_test(test_S93_devices_of_workers),
-        rig_test(test_S105_checkpoints_anywhere),
-        rig_test(test_S94_scope_runs_once),
-        rig_test(test_S102_input_made_anywhere),
+        rig_test(test_S1_S16_generic_calls),    rig_test(test_S2_clusters),
+        rig_test(test_S103_step_made_anywhere), rig_test(test_S218_operations),
+        rig_test(test_S219_strategies_by_name), rig_test(test_S199_no_tpu),
+        rig_test(test_S42_no_stages),           rig_test(test_S84_arguments),
+        rig_test(test_S93_devices_of_workers),  rig_test(test_S105_checkpoints_anywhere),
+        rig_test(test_S94_scope_runs_once),     rig_test(test_S102_input_made_anywhere),
     };
     return rig_run(tests);
 }
