@@ -4,6 +4,9 @@
 #include "base/mem.h"
 #include "base/thread.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 /* Going on where an iterator was, in another process or this one, is the same as never having
  * stopped (S217, T38). */
 
@@ -103,6 +106,66 @@ static void test_passes_over(void **state)
     json_decref(expected);
     sheaf_iterator_free(it);
     sheaf_iterator_free(other);
+    sheaf_dataset_free(d);
+}
+
+static sheaf_dataset *twelve(void)
+{
+    const sheaf_shuffle_options seed = {.seed = 42};
+    return sheaf_dataset_shuffle(sheaf_dataset_range(0, 12, 1), 4, &seed);
+}
+
+/* Another process: goes to the position in the file, saves that again, and writes there what is left. */
+static int run_rest(const char *path)
+{
+    struct saved s = {.size = 0}, again;
+    sheaf_error err = {0};
+    char *bytes = NULL;
+    if (sheaf__file_read_all(path, sizeof(s.bytes), &bytes, &s.size, &err) < 0)
+        return sheaf_error_exit(&err);
+    memcpy(s.bytes, bytes, s.size);
+    sheaf__free(bytes);
+    sheaf_dataset *d = twelve();
+    sheaf_iterator *it = sheaf_dataset_iterate(d);
+    restore(it, &s);
+    again = save(it);
+    if (again.size != s.size || memcmp(again.bytes, s.bytes, s.size) != 0)
+        return 1;
+    json_t *rest = drain(it, element_json, 100);
+    const int code = json_dump_file(rest, path, 0);
+    json_decref(rest);
+    sheaf_iterator_free(it);
+    sheaf_dataset_free(d);
+    return code;
+}
+
+/* T38: three of TensorFlow's order for this seed here, the others in a new process. */
+static void test_T38_in_a_new_process(void **state)
+{
+    (void)state;
+    const char *path = rig_path("position");
+    int status = -1;
+    json_error_t fault;
+    sheaf_error err = {0};
+    sheaf_dataset *d = twelve();
+    sheaf_iterator *it = sheaf_dataset_iterate(d);
+    json_t *expected = literal("[1, 4, 2]");
+    assert_json(drain(it, element_json, 3), expected, "the first three");
+    json_decref(expected);
+    struct saved s = save(it);
+    rig_ok(sheaf__file_replace(path, s.bytes, s.size, &err), &err);
+    pid_t child = fork();
+    if (child == 0) {
+        execl("/proc/self/exe", "test_resume", "rest", path, (char *)NULL);
+        _exit(127);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    expected = literal("[3, 5, 0, 6, 9, 8, 7, 10, 11]");
+    assert_json(json_load_file(path, 0, &fault), expected, "the rest, there");
+    assert_json(drain(it, element_json, 100), expected, "the rest, here");
+    json_decref(expected);
+    sheaf_iterator_free(it);
     sheaf_dataset_free(d);
 }
 
@@ -345,9 +408,12 @@ static void test_without_memory(void **state)
     assert_true(tried > 10);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    if (argc == 3 && strcmp(argv[1], "rest") == 0)
+        return run_rest(argv[2]);
     const struct CMUnitTest tests[] = {rig_test(test_S217_random_pipelines),
+                                       rig_test(test_T38_in_a_new_process),
                                        rig_test(test_passes_over),
                                        rig_test(test_files),
                                        rig_test(test_refusals),
