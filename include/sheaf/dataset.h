@@ -160,8 +160,10 @@ SHEAF_API sheaf_dataset *sheaf_dataset_filter(sheaf_dataset *d, sheaf_filter_fn 
 /** Stacks `size` elements along a new first axis; the global batch of a distributed dataset (R9.15). */
 typedef struct sheaf_batch_options {
     bool drop_remainder;
-    /** As num_parallel_calls: the size counts as unknown to rebatching (R1.9). A batch is views where that can be, else one
-     *  copy, which more threads do not make faster; parallelism belongs into the stages before it. */
+    /** As num_parallel_calls: how many threads copy rows into a batch of more than a MiB; 0: one, SHEAF_AUTOTUNE: those of
+     *  the device. It is for large rows that are ready, such as those of a cache: small ones, and rows that lie behind one
+     *  another and are not copied at all, gain nothing, nor does who has no core to spare. The size counts as unknown to
+     *  rebatching (R1.9). */
     int parallel;
     uint64_t reserved[4];
 } sheaf_batch_options;

@@ -109,9 +109,10 @@ sheaf_element *sheaf__row_at(struct sheaf__row *row, struct sheaf__block *block,
 void sheaf__row_free(struct sheaf__row *row);
 
 /* All rows as one element with a new first axis (R9.15), the caller's count; views where they are
- * stacked already. SHEAF_ERR_INVALID_ARGUMENT: unlike shapes, dtypes or names. Empties `rows` on
- * success. */
-sheaf_status sheaf__rows_stack(struct sheaf__rows *rows, sheaf_element **batch, sheaf_error *err);
+ * stacked already, else copied by at most so many threads (0: all that there are).
+ * SHEAF_ERR_INVALID_ARGUMENT: unlike shapes, dtypes or names. Empties `rows` on success. */
+sheaf_status sheaf__rows_stack(struct sheaf__rows *rows, int threads, sheaf_element **batch,
+                               sheaf_error *err);
 
 /* What component `i` of a block's rows looks like. */
 struct sheaf__row_kind {

@@ -3,12 +3,16 @@
 #include "base/mem.h"
 #include "data/join.h"
 #include "data/rows.h"
+#include "tensor/device.h"
 #include "tensor/shape.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
 /* Making a batch of rows: nothing to do where they are stacked in one piece, one copy where not. */
+
+#define PIECE (1u << 20) /* bytes that are worth another thread */
 
 struct sheaf__row_kind sheaf__block_kind(const struct sheaf__block *block, size_t i)
 {
@@ -89,29 +93,71 @@ sheaf_status sheaf__rows_check(const struct sheaf__rows *rows, bool any_size, sh
     return SHEAF_OK;
 }
 
-/* All dense rows of component `i`, copied behind one another. */
-static sheaf_tensor *join_dense(const struct sheaf__rows *rows, size_t i, sheaf_error *err)
+/* Rows of one dense component, copied behind one another in pieces. */
+struct copy {
+    const struct sheaf__rows *rows;
+    size_t component, row_bytes, pieces;
+    char *to;
+    atomic_flag failed;
+    sheaf_error *err; /* of who failed first */
+};
+
+/* Rows from … from + count - 1 of a block, to row `at` of the batch. */
+static void copy_part(struct copy *c, const struct sheaf__block *block, size_t from, size_t count,
+                      size_t at)
+{
+    const sheaf_tensor *t = block->columns->items[c->component].tensor;
+    char *to = c->to + at * c->row_bytes;
+    sheaf_error err = {0};
+    if (!block->boxed)
+        memcpy(to, (const char *)t->data + (block->first + from) * c->row_bytes,
+               count * c->row_bytes);
+    else if (sheaf__tensor_copy_out(t, to, &err) < 0 && !atomic_flag_test_and_set(&c->failed))
+        sheaf__error_copy(c->err, &err);
+}
+
+static void copy_piece(size_t piece, void *user)
+{
+    struct copy *c = user;
+    size_t at = piece * c->rows->count / c->pieces, end = (piece + 1) * c->rows->count / c->pieces,
+           first = 0;
+    for (size_t b = c->rows->head; at < end; b++) {
+        const struct sheaf__block *block = c->rows->blocks[b];
+        const size_t behind = first + block->count < end ? first + block->count : end;
+        if (at < behind) {
+            copy_part(c, block, at - first, behind - at, at);
+            at = behind;
+        }
+        first += block->count;
+    }
+}
+
+/* All dense rows of component `i`, by so many threads at most, or by all (0). */
+static sheaf_tensor *join_dense(const struct sheaf__rows *rows, size_t i, int threads,
+                                sheaf_error *err)
 {
     struct sheaf__row_kind kind = sheaf__block_kind(sheaf__rows_front(rows), i);
     sheaf_shape shape = sheaf__shape_prepend(kind.shape, (int64_t)rows->count);
     sheaf_tensor *out = sheaf__tensor_new(kind.dtype, shape, NULL, err);
     if (!out)
         return NULL;
-    char *to = out->data;
-    size_t bytes = sheaf__tensor_size(out) / rows->count;
-    for (size_t b = rows->head; b < rows->used; b++) {
-        const struct sheaf__block *block = rows->blocks[b];
-        const sheaf_tensor *t = block->columns->items[i].tensor;
-        if (kind.dtype == SHEAF_STRING && sheaf__string_keep_like(out, t, err) < 0)
-            goto failed;
-        if (block->boxed && sheaf__tensor_copy_out(t, to, err) < 0)
-            goto failed;
-        if (!block->boxed && bytes > 0)
-            memcpy(to, (const char *)t->data + block->first * bytes, block->count * bytes);
-        to += block->count * bytes;
-    }
-    return out;
-failed:
+    const size_t bytes = sheaf__tensor_size(out);
+    sheaf_status status = SHEAF_OK;
+    for (size_t b = rows->head; kind.dtype == SHEAF_STRING && b < rows->used && status >= 0; b++)
+        status = sheaf__string_keep_like(out, rows->blocks[b]->columns->items[i].tensor, err);
+    struct copy c = {.rows = rows,
+                     .component = i,
+                     .row_bytes = bytes / rows->count,
+                     .pieces = bytes / PIECE + 1,
+                     .to = out->data,
+                     .failed = ATOMIC_FLAG_INIT,
+                     .err = err};
+    if (threads > 0 && c.pieces > (size_t)threads)
+        c.pieces = (size_t)threads;
+    if (status >= 0 && bytes > 0)
+        sheaf__device_run(out->device, c.pieces, copy_piece, &c);
+    if (status >= 0 && !atomic_flag_test_and_set(&c.failed))
+        return out;
     sheaf__unref(out);
     return NULL;
 }
@@ -200,15 +246,16 @@ static sheaf_tensor *join_ragged(const struct sheaf__rows *rows, size_t i, sheaf
     return out;
 }
 
-static sheaf_tensor *join_component(const struct sheaf__rows *rows, size_t i, sheaf_error *err)
+static sheaf_tensor *join_component(const struct sheaf__rows *rows, size_t i, int threads,
+                                    sheaf_error *err)
 {
     uint8_t layout = sheaf__rows_front(rows)->columns->items[i].tensor->layout;
     return layout == SHEAF__SPARSE   ? join_sparse(rows, i, err)
            : layout == SHEAF__RAGGED ? join_ragged(rows, i, err)
-                                     : join_dense(rows, i, err);
+                                     : join_dense(rows, i, threads, err);
 }
 
-static sheaf_element *join(const struct sheaf__rows *rows, sheaf_error *err)
+static sheaf_element *join(const struct sheaf__rows *rows, int threads, sheaf_error *err)
 {
     const struct sheaf__block *first = sheaf__rows_front(rows);
     sheaf_element *out = sheaf__element_new(err);
@@ -216,7 +263,7 @@ static sheaf_element *join(const struct sheaf__rows *rows, sheaf_error *err)
         return NULL;
     out->pattern = first->columns->pattern;
     for (size_t i = 0; i < first->columns->count; i++) {
-        sheaf_tensor *t = join_component(rows, i, err);
+        sheaf_tensor *t = join_component(rows, i, threads, err);
         sheaf_status status =
             t ? sheaf__element_add(out, first->columns->items[i].name, t, err) : err->status;
         sheaf__unref(t);
@@ -260,12 +307,13 @@ static sheaf_element *whole_block(struct sheaf__block *block, sheaf_error *err)
     return sheaf__ref(block->columns);
 }
 
-sheaf_status sheaf__rows_stack(struct sheaf__rows *rows, sheaf_element **batch, sheaf_error *err)
+sheaf_status sheaf__rows_stack(struct sheaf__rows *rows, int threads, sheaf_element **batch,
+                               sheaf_error *err)
 {
     SHEAF__TRY(sheaf__rows_check(rows, false, err));
     struct sheaf__block *block = sheaf__rows_front(rows);
     bool one = rows->head + 1 == rows->used && !block->boxed;
-    sheaf_element *e = one ? whole_block(block, err) : join(rows, err);
+    sheaf_element *e = one ? whole_block(block, err) : join(rows, threads, err);
     if (!e)
         return err->status;
     sheaf__rows_clear(rows);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "help.h"
 
+#include <sheaf/ops.h>
+
 /* batch, padded_batch and unbatch against TensorFlow (R9.15, R9.26, R1.40). */
 
 static json_t *shaped_json(const sheaf_element *e)
@@ -316,6 +318,72 @@ static void test_parallel_changes_no_batch(void **state)
                        SHEAF_ERR_INVALID_ARGUMENT, "parallel is -2");
 }
 
+enum { SIDE = 200, SQUARE = SIDE * SIDE, SLICES = 7, BOXES = 60, ROWS = SLICES + BOXES + SLICES };
+
+/* Squares with numbers from `from` on. */
+static sheaf_tensor *squares(int64_t from, int64_t count)
+{
+    sheaf_tensor *numbers = sheaf_range(from, from + count * SQUARE, 1);
+    return sheaf_reshape(sheaf_cast(numbers, SHEAF_FLOAT32), SHEAF_SHAPE(count, SIDE, SIDE));
+}
+
+/* A square of its own; every third one lies there across. */
+static sheaf_status square(const sheaf_element *in, sheaf_element *out, void *user)
+{
+    const int64_t i = sheaf_tensor_integer(sheaf_element_at(in, 0), 0);
+    (void)user;
+    sheaf_tensor *t = sheaf_reshape(squares(i, 1), SHEAF_SHAPE(SIDE, SIDE));
+    return sheaf_element_put(out, "", i % 3 == 0 ? sheaf_transpose(t) : t);
+}
+
+/* Large rows of both kinds: several in one tensor, and each in one of its own. */
+static sheaf_dataset *large_rows(void)
+{
+    sheaf_dataset *slices = sheaf_dataset_from_slices(sheaf_element_of(squares(0, SLICES)));
+    sheaf_dataset *boxes = sheaf_dataset_map(sheaf_dataset_range(0, BOXES, 1), square, NULL, NULL);
+    sheaf_dataset *d = sheaf_dataset_concatenate(sheaf_dataset_ref(slices), boxes);
+    return sheaf_dataset_concatenate(d, slices);
+}
+
+/* The number in place `i` of row `row`. */
+static int64_t number_in(int64_t row, int64_t i)
+{
+    const int64_t across = i % SIDE * SIDE + i / SIDE, box = row - SLICES;
+    if (box < 0)
+        return row * SQUARE + i;
+    if (box >= BOXES)
+        return (box - BOXES) * SQUARE + i;
+    return box + (box % 3 == 0 ? across : i);
+}
+
+/* Several threads copy each row to its place, wherever their parts begin. */
+static void test_parallel_copies_large_rows(void **state)
+{
+    (void)state;
+    static const int parallel[] = {0, 1, 2, 3, SHEAF_AUTOTUNE};
+    sheaf_dataset *rows = large_rows();
+    for (size_t k = 0; k < sizeof(parallel) / sizeof(*parallel); k++)
+        SHEAF_FRAME
+        {
+            sheaf_error err = {0};
+            sheaf_element *e;
+            const sheaf_batch_options o = {.parallel = parallel[k]};
+            sheaf_dataset *d = sheaf_dataset_batch(sheaf_dataset_ref(rows), 100, &o);
+            sheaf_iterator *it = sheaf_dataset_iterate(d);
+            rig_ok(sheaf_iterator_next(it, &e, &err), &err);
+            const sheaf_tensor *t = sheaf_element_at(e, 0);
+            assert_true(sheaf_shape_equal(sheaf_tensor_shape(t), SHEAF_SHAPE(ROWS, SIDE, SIDE)));
+            const float *found = sheaf_tensor_data(t);
+            for (int64_t i = 0; i < ROWS * SQUARE; i++)
+                if (found[i] != (float)number_in(i / SQUARE, i % SQUARE))
+                    fail_msg("parallel %d, row %d: place %d has %g", parallel[k], (int)(i / SQUARE),
+                             (int)(i % SQUARE), (double)found[i]);
+            sheaf_iterator_free(it);
+            sheaf_dataset_free(d);
+        }
+    sheaf_dataset_free(rows);
+}
+
 /* A batch of slices is a view of them, and a batch of batches copies once. */
 static void test_slices_are_not_copied(void **state)
 {
@@ -403,6 +471,7 @@ int main(void)
         rig_test(test_unlike_shapes_are_named),
         rig_test(test_T37_strings_of_any_length),
         rig_test(test_parallel_changes_no_batch),
+        rig_test(test_parallel_copies_large_rows),
         rig_test(test_slices_are_not_copied),
         rig_test(test_unbatch_is_a_view),
         rig_test(test_large_rows),
