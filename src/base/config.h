@@ -27,6 +27,7 @@
     X(DEADLINE_S, SECONDS, "60", "0.001..1000000", "longest wait for a peer")                   \
     X(KERNELS, CHOICE, "auto", "auto|reference|onednn", "which kernels compute")                \
     X(RUN_ID, TEXT, "", NULL, "name of this run, the same in all its tasks")                    \
+    X(ENDED_FILE, PATH, "", NULL, "file where who starts tasks notes those that have ended")    \
     X(JOBS, TEXT, "", NULL, "jobs of what Slurm or MPI started: \"ps=1,worker=4\"")             \
     X(PORT_BASE, INT, "8888", "1..65535", "port of a machine's first task under Slurm or MPI")  \
     X(FSYNC, BOOL, "1", NULL,                                                                   \

@@ -31,7 +31,7 @@ static void note(struct groups *groups, pid_t message)
 
 /* The guard's whole life: keep the list until the socket ends, then clean up. Being asked to finish
  * and seeing the launcher die are the same. Only system calls: it is a copy of the launcher. */
-static void __attribute__((noreturn)) serve(int socket, const char *file)
+static void __attribute__((noreturn)) serve(int socket, const struct sheaf__run_secret *secret)
 {
     static struct groups groups;
     pid_t message;
@@ -50,11 +50,11 @@ static void __attribute__((noreturn)) serve(int socket, const char *file)
             break;
     for (int i = 0; i < groups.count; i++)
         kill(-groups.items[i], SIGKILL);
-    unlink(file);
+    sheaf__run_secret_remove(secret);
     _exit(0);
 }
 
-int sheaf__guard_start(struct sheaf__guard *guard, const char *file)
+int sheaf__guard_start(struct sheaf__guard *guard, const struct sheaf__run_secret *secret)
 {
     int ends[2];
     guard->socket = -1;
@@ -63,7 +63,7 @@ int sheaf__guard_start(struct sheaf__guard *guard, const char *file)
     guard->pid = fork();
     if (guard->pid == 0) {
         close(ends[1]);
-        serve(ends[0], file);
+        serve(ends[0], secret);
     }
     int code = guard->pid < 0 ? errno : 0;
     close(ends[0]);

@@ -5,6 +5,8 @@
 /* A small process beside the launcher that outlives it: should the launcher be killed in a way it
  * cannot answer, the guard kills the tasks' process groups and removes the file with the secret. */
 
+#include "cli/secret.h"
+
 #include <sys/types.h>
 
 struct sheaf__guard {
@@ -12,8 +14,8 @@ struct sheaf__guard {
     int socket; /* the guard sees its end when the launcher is gone */
 };
 
-/* Before any task is started and `file` is made, which it removes in the end. Returns 0 or an errno value. */
-int sheaf__guard_start(struct sheaf__guard *guard, const char *file);
+/* Before any task is started and the files of `secret` are made, which it removes in the end. Returns 0 or an errno value. */
+int sheaf__guard_start(struct sheaf__guard *guard, const struct sheaf__run_secret *secret);
 /* The process group is guarded from now on, or no more. */
 void sheaf__guard_add(const struct sheaf__guard *guard, pid_t group);
 void sheaf__guard_remove(const struct sheaf__guard *guard, pid_t group);

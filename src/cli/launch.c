@@ -173,13 +173,14 @@ static int catch_signals(struct sheaf__launch *l)
 
 static int start_tasks(struct sheaf__launch *l)
 {
-    char file[300], run_id[64], threads[40];
+    char file[300], ended[300], run_id[64], threads[40];
     snprintf(file, sizeof(file), "SHEAF_SECRET_FILE=%s", l->secret.path);
+    snprintf(ended, sizeof(ended), "SHEAF_ENDED_FILE=%s", l->secret.ended);
     snprintf(run_id, sizeof(run_id), "SHEAF_RUN_ID=%s", l->secret.run_id);
     snprintf(threads, sizeof(threads), "SHEAF_THREADS=%lld", (long long)l->plan->threads);
     const struct sheaf__launch_common common = {
         .program = l->plan->program,
-        .variables = {file, run_id, l->plan->threads ? threads : NULL},
+        .variables = {file, ended, run_id, l->plan->threads ? threads : NULL},
         .guard = &l->guard,
         .mask = &l->mask,
     };
@@ -231,7 +232,7 @@ static void clean_up(struct sheaf__launch *l)
         sheaf__task_signal(&l->tasks[i], SIGKILL);
     kill_orphans(l);
     sheaf__guard_finish(&l->guard);
-    unlink(l->secret.path); /* had somebody killed the guard */
+    sheaf__run_secret_remove(&l->secret); /* had somebody killed the guard */
     for (int i = 0; i < l->count; i++) {
         struct sheaf__launched *t = &l->tasks[i];
         sheaf__relay_finish(&t->err, false);
@@ -254,7 +255,7 @@ static int prepare(struct sheaf__launch *l)
     code = sheaf__run_secret_choose(&l->secret);
     if (code)
         return failed(code, "choose", "a secret");
-    code = sheaf__guard_start(&l->guard, l->secret.path);
+    code = sheaf__guard_start(&l->guard, &l->secret);
     if (code)
         return failed(code, "start", "a process");
     code = sheaf__run_secret_write(&l->secret);

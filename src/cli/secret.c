@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/secret.h"
 
+#include "cli/launch.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
@@ -35,6 +37,7 @@ int sheaf__run_secret_choose(struct sheaf__run_secret *secret)
     if (code)
         return code;
     int size = snprintf(secret->path, sizeof(secret->path), "%s/sheaf-run-%s", directory, name);
+    snprintf(secret->ended, sizeof(secret->ended), "%.255s.ended", secret->path);
     return size < (int)sizeof(secret->path) ? 0 : ENAMETOOLONG;
 }
 
@@ -53,4 +56,23 @@ int sheaf__run_secret_write(const struct sheaf__run_secret *secret)
     if (close(fd) != 0 && code == 0)
         code = errno;
     return code;
+}
+
+void sheaf__run_note_end(const struct sheaf__run_secret *secret, const char *task, const char *how)
+{
+    char line[200];
+    const int size = snprintf(line, sizeof(line), "%s %.100s\n", task, how);
+    const int fd =
+        open(secret->ended, O_CREAT | O_APPEND | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0)
+        return;
+    if (write(fd, line, (size_t)size) != size)
+        sheaf__launch_say("cannot note in %s that %s has ended", secret->ended, task);
+    close(fd);
+}
+
+void sheaf__run_secret_remove(const struct sheaf__run_secret *secret)
+{
+    unlink(secret->path);
+    unlink(secret->ended);
 }

@@ -204,10 +204,23 @@ static void reap_orphans(const struct sheaf__launch *l)
     }
 }
 
+/* For those that wait for it to come. */
+static void tell_tasks(const struct watch *w, const struct sheaf__launched *t)
+{
+    char how[80];
+    if (WIFSIGNALED(t->wait_status))
+        snprintf(how, sizeof(how), "was killed by signal %d (%s)", WTERMSIG(t->wait_status),
+                 strsignal(WTERMSIG(t->wait_status)));
+    else
+        snprintf(how, sizeof(how), "ended with exit code %d", WEXITSTATUS(t->wait_status));
+    sheaf__run_note_end(&w->launch->secret, t->name, how);
+}
+
 static void note_end(struct watch *w, struct sheaf__launched *t)
 {
     struct sheaf__launch *l = w->launch;
     t->noted = true;
+    tell_tasks(w, t);
     sheaf__guard_remove(&l->guard, t->pid);
     sheaf__relay_end(&t->out, w->now);
     sheaf__relay_end(&t->err, w->now);

@@ -61,8 +61,8 @@ static sheaf_status make_layout(struct sheaf__team *team, struct sheaf__layout *
 /* ---- coming together ---- */
 
 /* Says who of the others is not there. The cause is the first one's. */
-static sheaf_status missing(struct sheaf__team *team, int64_t allowed, const sheaf_error *cause,
-                            sheaf_error *err)
+static sheaf_status missing(struct sheaf__team *team, const struct sheaf__wait *wait,
+                            int64_t allowed, const sheaf_error *cause, sheaf_error *err)
 {
     struct sheaf__str who = {0};
     const struct sheaf__member *first = NULL;
@@ -78,9 +78,12 @@ static sheaf_status missing(struct sheaf__team *team, int64_t allowed, const she
         }
         sheaf__peer_unref(found);
     }
-    /* Why a single one could not be reached, or was lost, is more than that it is not there. */
+    /* Why a single one could not be reached, or was lost, is more than that it is not there; and so is what ended the wait
+     * before its time. */
     const bool alone = count == 1 && first - team->members < team->rank;
-    if (cause->status == SHEAF_ERR_TEAM_LOST || (cause->status == SHEAF_ERR_UNAVAILABLE && alone))
+    const bool early = sheaf__clock_left(wait->deadline) > 0;
+    if (cause->status == SHEAF_ERR_TEAM_LOST ||
+        (cause->status == SHEAF_ERR_UNAVAILABLE && (alone || early)))
         sheaf__error(err, SHEAF_ERR_UNAVAILABLE, "%s", cause->message);
     else
         sheaf__error(
@@ -106,7 +109,7 @@ static sheaf_status connect_all(struct sheaf__team *team, const struct sheaf__wa
         else if (i > team->rank)
             status = sheaf__net_await(team->net, &m->task, wait, &m->peer, &cause);
         if (status == SHEAF_ERR_UNAVAILABLE)
-            return missing(team, allowed, &cause, err);
+            return missing(team, wait, allowed, &cause, err);
         if (status < 0)
             return sheaf__error_copy(err, &cause);
     }
@@ -197,7 +200,7 @@ static sheaf_status join(struct sheaf__team *team, const struct sheaf__wait *wai
     if (status == SHEAF_OK)
         status = check_complete(team, &cause);
     if (status == SHEAF_ERR_DEADLINE || status == SHEAF_ERR_TEAM_LOST)
-        return missing(team, allowed, &cause, err);
+        return missing(team, wait, allowed, &cause, err);
     if (status < 0)
         return sheaf__error_copy(err, &cause);
     return check_joins(team, err);

@@ -2,6 +2,7 @@
 /* Connecting to a task, or waiting until it connects. */
 #include "base/error.h"
 #include "base/log.h"
+#include "net/ended.h"
 #include "net/state.h"
 
 #include <inttypes.h>
@@ -148,7 +149,7 @@ static sheaf_status dial(struct sheaf__net *net, const sheaf_task *task, const c
             }
             sheaf__conn_free(conn);
         }
-        if (!retry)
+        if (!retry || sheaf__ended(task, last))
             return last->status;
         if (status == SHEAF_OK || status == SHEAF_ERR_UNAVAILABLE)
             status = tries % name_count == 0 ? pause_for(net, task, pause, wait, &error) : SHEAF_OK;
@@ -192,21 +193,18 @@ sheaf_status sheaf__net_await(struct sheaf__net *net, const sheaf_task *task,
                               sheaf_error *err)
 {
     const int64_t allowed = sheaf__clock_left(wait->deadline);
+    const int64_t slice = sheaf__ended_is_known() ? SHEAF__ENDED_PAUSE_MS * SHEAF__MS : INT64_MAX;
     sheaf_error cause;
     sheaf_status status = SHEAF_OK;
-    sheaf__mutex_lock(&net->lock);
-    struct sheaf__peer *found = sheaf__peer_find_locked(net, task);
-    while (!found && status == SHEAF_OK) {
-        status = sheaf__cond_wait(&net->changed, &net->lock, wait, &cause);
-        found = sheaf__peer_find_locked(net, task);
+    for (;;) {
+        *peer = sheaf__net_find(net, task);
+        if (*peer)
+            return SHEAF_OK;
+        if (status < 0)
+            break;
+        status =
+            sheaf__ended(task, &cause) ? cause.status : pause_for(net, task, slice, wait, &cause);
     }
-    if (found) {
-        *peer = sheaf__peer_ref(found);
-        status = SHEAF_OK;
-    }
-    sheaf__mutex_unlock(&net->lock);
-    if (status == SHEAF_OK)
-        return SHEAF_OK;
     const struct allowance within = allowance(wait, allowed);
     return unmet(task, &within, &cause, err);
 }

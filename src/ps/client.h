@@ -58,6 +58,8 @@ struct sheaf__ps_client {
     struct sheaf__mutex lock;                  /* of what follows, and of requests */
     struct sheaf__ps_variable_ref **variables; /* in order; not counted: they leave when they go */
     size_t count, capacity;
+    sheaf_error
+        unmade; /* status < 0: why the first variable that was waited for in vain is not there */
     uint32_t numbers;  /* of parts that were made */
     uint32_t turns;    /* of those whose server was the next in turn */
     uint64_t restores; /* that were said to the others, or waited for */

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "net/ended.h"
 
 #include <string.h>
 
@@ -181,6 +182,31 @@ static struct survey look(struct sheaf__ps_server *server)
     return s;
 }
 
+/* Workers that ended before they came. */
+static void look_for_ended(struct sheaf__ps_server *server)
+{
+    sheaf_error how;
+    for (int i = 0; sheaf__ended_is_known() && i < server->worker_count; i++) {
+        struct sheaf__ps_worker *w = &server->workers[i];
+        sheaf__mutex_lock(&server->lock);
+        const bool never = w->state == SHEAF__PS_NEVER;
+        sheaf__mutex_unlock(&server->lock);
+        if (!never || !sheaf__ended(&w->task, &how))
+            continue;
+        sheaf__mutex_lock(&server->lock);
+        if (w->state == SHEAF__PS_NEVER) {
+            w->state = SHEAF__PS_GONE;
+            sheaf__error(&w->loss, SHEAF_ERR_UNAVAILABLE, SHEAF__TASK " at %s: %s", w->task.job,
+                         w->task.index, w->address, how.message);
+            sheaf__error_set_peer(&w->loss, w->task.job, w->task.index);
+            server->last = w;
+            sheaf__ps_elect(server);
+        }
+        sheaf__mutex_unlock(&server->lock);
+        sheaf__ps_changed(server);
+    }
+}
+
 /* Whom it has waited for in vain; and whom it refused, who may be the same. */
 static sheaf_status nobody_came(struct sheaf__ps_server *server, double idle, sheaf_error *err)
 {
@@ -232,6 +258,7 @@ static sheaf_status serve(struct sheaf__ps_server *server, double idle, sheaf_er
 {
     int64_t alone = sheaf__clock_deadline(idle);
     for (;;) {
+        look_for_ended(server);
         const struct survey s = look(server);
         if (s.failure.status < 0) {
             sheaf__net_give_up(server->net, &s.failure);

@@ -259,6 +259,19 @@ static const char *part_name(const struct sheaf__ps_variable_ref *r, size_t i)
     return sheaf__frame_str(&name);
 }
 
+/* Who has not made one variable in all the time will not make the next: that is waited for no more. */
+static void note_unmade(struct sheaf__ps_client *client, sheaf_status status, const char *name,
+                        sheaf_error *err)
+{
+    if (status != SHEAF_ERR_DEADLINE && status != SHEAF_ERR_UNAVAILABLE)
+        return;
+    if (status == SHEAF_ERR_DEADLINE)
+        sheaf__error_prefix(err, "the chief (or worker 0) has not made variable '%s'", name);
+    sheaf__mutex_lock(&client->lock);
+    sheaf__error_keep_first(&client->unmade, err);
+    sheaf__mutex_unlock(&client->lock);
+}
+
 /* Tells the server of part `i`, with its first value if this is the task that makes it; else waits until
  * there is one. */
 static sheaf_status create_part(struct sheaf__ps_variable_ref *r, size_t i,
@@ -284,6 +297,11 @@ static sheaf_status create_part(struct sheaf__ps_variable_ref *r, size_t i,
         return sheaf_tensor_status(initial, err) < 0 ? initial->error->status
                                                      : SHEAF_ERR_RESOURCE_EXHAUSTED;
     sheaf__mutex_lock(&client->lock);
+    if (client->unmade.status < 0) {
+        sheaf__error_copy(err, &client->unmade);
+        sheaf__mutex_unlock(&client->lock);
+        return client->unmade.status;
+    }
     struct sheaf__ps_remote *server = sheaf__ps_prepare(client, p->server);
     sheaf__ps_put_definition(&server->meta, &d);
     sheaf_status status = SHEAF_OK;
@@ -292,8 +310,8 @@ static sheaf_status create_part(struct sheaf__ps_variable_ref *r, size_t i,
     if (status >= 0)
         status = sheaf__ps_call(client, p->server, SHEAF__PS_CREATE, NULL, 0, err);
     sheaf__mutex_unlock(&client->lock);
-    if (status == SHEAF_ERR_DEADLINE && !initial)
-        sheaf__error_prefix(err, "the chief (or worker 0) has not made variable '%s'", d.name);
+    if (status < 0 && !initial)
+        note_unmade(client, status, d.name, err);
     return status;
 }
 

@@ -49,6 +49,25 @@ def case_worker_of_workers(t):
         task.fails(cluster.named("worker:1"))
 
 
+def case_before_they_come(t):
+    """Who starts the tasks knows that one is gone: nobody waits for what will never come."""
+    wrapper = os.path.join(t.work, "die")
+    with open(wrapper, "w", encoding="ascii") as file:
+        file.write('#!/bin/sh\ncase $TF_CONFIG in *"$DIE"*) kill -9 $$;; esac\nexec "$@"\n')
+    os.chmod(wrapper, 0o755)
+    for jobs, job, index, goes_on in (("--worker 2", "worker", 0, False), ("--worker 2", "worker", 1, False),
+                                      ("--chief 1 --worker 1", "chief", 0, False),
+                                      ("--worker 2 --ps 1", "worker", 0, False),
+                                      ("--worker 2 --ps 1", "worker", 1, True),
+                                      ("--worker 2 --ps 2", "ps", 1, False)):
+        task = t.start(f"run {jobs} without {job}:{index}", SHEAF, "run", *jobs.split(), "--", wrapper,
+                       *t.digits_argv("--epochs", "2"), DIE=f'"type":"{job}","index":{index}')
+        check(task.ends(ENDED) == 128 + signal.SIGKILL, "wrong exit code", task.show())
+        check(f"{job}:{index} was killed by signal 9" in task.err, "it is not named", task.show())
+        check(("accuracy" in task.out) == goes_on, "the others", "did not go on" if goes_on else "went on", task.show())
+        shutil.rmtree(t.out, ignore_errors=True)
+
+
 def case_T16_stopped_worker(t):
     """One that does not answer is lost when its signs of life stop."""
     cluster = t.cluster(worker=2)

@@ -379,6 +379,50 @@ static void test_goodbye(void **state)
     }
 }
 
+/* Nobody waits for a task that has ended before it came, if who started it has noted that. */
+static void test_has_ended(void **state)
+{
+    (void)state;
+    char variable[300];
+    const char *path = rig_path("ended");
+    const char *const environment[] = {variable, NULL};
+    const sheaf_task gone = nets_task(2), late = nets_task(3);
+    snprintf(variable, sizeof(variable), "SHEAF_ENDED_FILE=%s", path);
+    for (int way = 0; way < TCP + 1; way++) {
+        struct nets n;
+        sheaf_error err = {0};
+        sheaf_context *noting;
+        struct sheaf__peer *peer = NULL;
+        const struct sheaf__wait wait = nets_wait(30), brief = nets_wait(0.3);
+        nets_context(&n, (enum way)way);
+        nets_make(&n, 0, 0);
+        nets_start(&n, 0);
+        rig_ok(
+            sheaf_context_new(&(sheaf_context_options){.environment = environment}, &noting, &err),
+            &err);
+        sheaf_context *before = sheaf_context_enter(noting);
+        const struct sheaf__wait first = nets_wait(0.3);
+        rig_fails(sheaf__net_await(n.net[0], &gone, &first, &peer, &err), &err,
+                  SHEAF_ERR_UNAVAILABLE, "/job:worker/task:2 did not connect within 0.3 s");
+        static const char notes[] = "worker:22 ended with exit code 1\n"
+                                    "worker:2 ended with exit code 3\nworker:3 ended with exit co";
+        rig_ok(sheaf__file_replace(path, notes, sizeof(notes) - 1, &err), &err);
+        rig_fails(sheaf__net_await(n.net[0], &gone, &wait, &peer, &err), &err,
+                  SHEAF_ERR_UNAVAILABLE,
+                  "waiting for /job:worker/task:2: it ended with exit code 3");
+        rig_fails(sheaf__net_connect(n.net[0], &gone, "127.0.0.1:9", &wait, &peer, &err), &err,
+                  SHEAF_ERR_UNAVAILABLE,
+                  "cannot connect to /job:worker/task:2 at 127.0.0.1:9: it ended with exit code 3");
+        assert_int_equal(err.peer.index, 2);
+        rig_fails(sheaf__net_await(n.net[0], &late, &brief, &peer, &err), &err,
+                  SHEAF_ERR_UNAVAILABLE, "did not connect within");
+        rig_ok(sheaf__file_unlink(path, &err), &err);
+        sheaf_context_enter(before);
+        nets_end(&n);
+        sheaf_context_free(noting);
+    }
+}
+
 /* A program that fails while it is connected ends its part: the others learn why, at once, not when it has freed all. */
 static void test_error_exit(void **state)
 {
@@ -736,23 +780,15 @@ static void test_secret_of_a_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        rig_test(test_wrong_secret_T65),
-        rig_test(test_other_run_table_or_task_T15_T65),
-        rig_test(test_garbage_T65),
-        rig_test(test_listens_on_its_address_alone),
-        rig_test(test_port_in_use_T10),
-        rig_test(test_again_on_the_same_port_T11),
-        rig_test(test_names_T13),
-        rig_test(test_goodbye),
-        rig_test(test_error_exit),
-        rig_test(test_gives_up),
-        rig_test(test_dialer_is_named_by_its_address),
-        rig_test(test_new_incarnation),
-        rig_test(test_both_dial),
-        rig_test(test_comes_up_later),
-        rig_test(test_long_handler),
-        rig_test(test_secret_of_the_user),
-        rig_test(test_secret_of_a_file),
+        rig_test(test_wrong_secret_T65),   rig_test(test_other_run_table_or_task_T15_T65),
+        rig_test(test_garbage_T65),        rig_test(test_listens_on_its_address_alone),
+        rig_test(test_port_in_use_T10),    rig_test(test_again_on_the_same_port_T11),
+        rig_test(test_names_T13),          rig_test(test_goodbye),
+        rig_test(test_has_ended),          rig_test(test_error_exit),
+        rig_test(test_gives_up),           rig_test(test_dialer_is_named_by_its_address),
+        rig_test(test_new_incarnation),    rig_test(test_both_dial),
+        rig_test(test_comes_up_later),     rig_test(test_long_handler),
+        rig_test(test_secret_of_the_user), rig_test(test_secret_of_a_file),
     };
     return rig_run(tests);
 }
