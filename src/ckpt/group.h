@@ -48,6 +48,8 @@ struct sheaf__save_turns {
     sheaf_status (*leave)(struct sheaf__save_group *g, sheaf_error *err);
 };
 
+struct sheaf__bundle_sums;
+
 struct sheaf__save_group_class {
     /* Whether this process restores what other tasks hold, and chooses the checkpoint (the chief). */
     bool (*restores)(struct sheaf__save_group *g);
@@ -66,11 +68,12 @@ struct sheaf__save_group_class {
      * beside the checkpoint by task. */
     sheaf_status (*write)(struct sheaf__save_group *g, const struct sheaf__shard *shards,
                           size_t count, const char **notes, sheaf_error *err);
-    /* Has the task of shard->device read shard->items from the checkpoint shard->path with
-     * sheaf__shard_read() and hold the values back. `note` is what the same task noted when it was
-     * saved, else NULL. */
-    sheaf_status (*read)(struct sheaf__save_group *g, const struct sheaf__shard *shard,
-                         const char *note, sheaf_error *err);
+    /* Has other tasks, each of them once in the list, read their shards from the checkpoint
+     * shard->path with sheaf__shard_read(), all at once, and hold the values back. `notes[i]` is what
+     * the task of shard i noted when it was saved, else NULL. Their checksums are added to `sums`. */
+    sheaf_status (*read)(struct sheaf__save_group *g, const struct sheaf__shard *shards,
+                         size_t count, const char *const *notes, struct sheaf__bundle_sums *sums,
+                         sheaf_error *err);
     /* After reads: `take` puts the values held back into the variables, otherwise they are dropped.
      */
     sheaf_status (*settle)(struct sheaf__save_group *g, bool take, sheaf_error *err);

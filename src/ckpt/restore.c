@@ -38,8 +38,9 @@ struct restoring {
     size_t task_count, task_capacity;
     sheaf_tensor **values; /* of this process's items, counted */
     size_t value_count;
-    bool asked;  /* other tasks hold values back */
-    bool shared; /* some are restored by one task for all */
+    struct sheaf__bundle_sums sums; /* of tensors that tasks read in parts */
+    bool asked;                     /* other tasks hold values back */
+    bool shared;                    /* some are restored by one task for all */
 };
 
 static sheaf_status no_memory(sheaf_error *err)
@@ -144,23 +145,35 @@ static sheaf_status read_local(struct restoring *r, sheaf_error *err)
     r->values = sheaf__calloc(task->count + 1, sizeof(sheaf_tensor *));
     if (!r->values)
         return no_memory(err);
-    return sheaf__shard_read_from(r->from->bundle, task->items, task->count, keep_value, r, err);
+    const struct sheaf__shard_taker taker = {keep_value, r, &r->sums};
+    return sheaf__shard_read_from(r->from->bundle, task->items, task->count, &taker, err);
+}
+
+/* What the task of a device noted when it was saved. */
+static const char *note_of(const struct restoring *r, const char *device)
+{
+    const char *end = strstr(device, "/device:");
+    const size_t size = end ? (size_t)(end - device) : strlen(device);
+    return sheaf__sidecar_note(&r->from->bundle->sidecar, sheaf__frame_text(device, size));
 }
 
 static sheaf_status read_remote(struct restoring *r, sheaf_error *err)
 {
     struct sheaf__save_group *g = r->objects.group;
-    for (size_t i = 1; i < r->task_count; i++) {
-        const struct task_items *task = &r->tasks[i];
-        const char *end = strstr(task->device, "/device:");
-        size_t size = end ? (size_t)(end - task->device) : strlen(task->device);
-        const char *name = sheaf__frame_text(task->device, size);
-        struct sheaf__shard shard = {task->device, r->from->path, task->items, task->count};
-        r->asked = true;
-        SHEAF__TRY(
-            g->cls->read(g, &shard, sheaf__sidecar_note(&r->from->bundle->sidecar, name), err));
+    const size_t count = r->task_count - 1;
+    struct sheaf__shard *shards = sheaf__frame_alloc((count + 1) * sizeof(*shards));
+    const char **notes = sheaf__frame_alloc((count + 1) * sizeof(*notes));
+    if (!shards || !notes)
+        return no_memory(err);
+    for (size_t i = 0; i < count; i++) {
+        const struct task_items *task = &r->tasks[i + 1];
+        shards[i] = (struct sheaf__shard){task->device, r->from->path, task->items, task->count};
+        notes[i] = note_of(r, task->device);
     }
-    return SHEAF_OK;
+    r->asked = count > 0;
+    if (r->asked)
+        SHEAF__TRY(g->cls->read(g, shards, count, notes, &r->sums, err));
+    return sheaf__bundle_sums_check(&r->sums, r->from->bundle, err);
 }
 
 static void warn_of_missing(const struct restoring *r, const struct sheaf__ckpt_blob *b)
@@ -240,6 +253,7 @@ static void end_restore(struct restoring *r)
         sheaf__free(r->tasks[i].items);
         sheaf__free(r->tasks[i].tensors);
     }
+    sheaf__bundle_sums_free(&r->sums);
     sheaf__free(r->values);
     sheaf__free(r->tasks);
     sheaf__free(r->bound);

@@ -61,7 +61,7 @@ sheaf_status sheaf__shard_write(const char *path, const struct sheaf__shard_item
 }
 
 static sheaf_status read_item(sheaf_bundle *b, const struct sheaf__shard_item *item,
-                              sheaf__shard_put_fn put, void *user, sheaf_error *err)
+                              const struct sheaf__shard_taker *taker, sheaf_error *err)
 {
     const struct sheaf__saveable *s = &item->saveable;
     const struct sheaf__bundle_item *stored = sheaf__bundle_find(b, item->key);
@@ -80,7 +80,7 @@ static sheaf_status read_item(sheaf_bundle *b, const struct sheaf__shard_item *i
         sheaf_error fault = {0};
         sheaf_tensor *t = sheaf__bundle_read_slice(b, stored, &slice, &fault);
         if (t)
-            status = put(user, item, sheaf__tensor_give(t, NULL), err);
+            status = taker->put(taker->user, item, sheaf__tensor_give(t, NULL), err);
         else
             status = sheaf__error_copy(err, &fault);
     }
@@ -88,20 +88,24 @@ static sheaf_status read_item(sheaf_bundle *b, const struct sheaf__shard_item *i
 }
 
 sheaf_status sheaf__shard_read_from(sheaf_bundle *b, const struct sheaf__shard_item *items,
-                                    size_t count, sheaf__shard_put_fn put, void *user,
+                                    size_t count, const struct sheaf__shard_taker *taker,
                                     sheaf_error *err)
 {
-    for (size_t i = 0; i < count; i++)
-        SHEAF__TRY(read_item(b, &items[i], put, user, err));
-    return SHEAF_OK;
+    sheaf_status status = SHEAF_OK;
+    b->sums = taker->sums;
+    for (size_t i = 0; i < count && status >= 0; i++)
+        status = read_item(b, &items[i], taker, err);
+    b->sums = NULL;
+    return status;
 }
 
 sheaf_status sheaf__shard_read(const char *path, const struct sheaf__shard_item *items,
-                               size_t count, sheaf__shard_put_fn put, void *user, sheaf_error *err)
+                               size_t count, const struct sheaf__shard_taker *taker,
+                               sheaf_error *err)
 {
     sheaf_bundle *b = NULL;
     SHEAF__TRY(sheaf_bundle_open(path, &b, err));
-    sheaf_status status = sheaf__shard_read_from(b, items, count, put, user, err);
+    sheaf_status status = sheaf__shard_read_from(b, items, count, taker, err);
     sheaf_bundle_free(b);
     return status;
 }

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "format/bundle_index.h"
+#include "format/bundle_sums.h"
 #include "format/sidecar.h"
 
 #include <sheaf/bundle.h>
@@ -28,6 +29,9 @@ struct sheaf_bundle {
     uint8_t *scratch;              /* SHEAF__BUNDLE_SCRATCH bytes, made when needed */
     struct sheaf__sidecar sidecar; /* zeroed if there is none that belongs to the index */
     sheaf_error sidecar_fault;     /* status < 0: there is one that cannot be read */
+    /* Where slices that are less than what is stored note the checksums of what they read, and read
+     * no more; NULL: they read all of it, and verify that. */
+    struct sheaf__bundle_sums *sums;
 };
 
 /* Closes the data files until a tensor is read. */
@@ -64,6 +68,14 @@ struct sheaf__bundle_sink {
 /* Reads the bytes of an item that is stored whole and is no string; verifies the checksum. */
 sheaf_status sheaf__bundle_stream(sheaf_bundle *b, const struct sheaf__bundle_item *item,
                                   const struct sheaf__bundle_sink *sink, sheaf_error *err);
+/* The same of `size` bytes from `at` on, unverified: `crc` is theirs. */
+sheaf_status sheaf__bundle_stream_range(sheaf_bundle *b, const struct sheaf__bundle_item *item,
+                                        uint64_t at, uint64_t size,
+                                        const struct sheaf__bundle_sink *sink, uint32_t *crc,
+                                        sheaf_error *err);
+/* Whether that is the checksum of the item. */
+sheaf_status sheaf__bundle_check_crc(sheaf_bundle *b, const struct sheaf__bundle_item *item,
+                                     uint32_t found, sheaf_error *err);
 /* Reads the bytes of such an item, of one at least, by stripes on the device's threads; `crc` is that of all. */
 sheaf_status sheaf__bundle_read_stripes(sheaf_bundle *b, const struct sheaf__bundle_item *item,
                                         struct sheaf__file *file, void *out, uint32_t *crc,

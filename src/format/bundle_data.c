@@ -126,8 +126,8 @@ static sheaf_status read_exactly(sheaf_bundle *b, const struct sheaf__bundle_ite
     return SHEAF_OK;
 }
 
-static sheaf_status check_crc(sheaf_bundle *b, const struct sheaf__bundle_item *item,
-                              uint32_t found, sheaf_error *err)
+sheaf_status sheaf__bundle_check_crc(sheaf_bundle *b, const struct sheaf__bundle_item *item,
+                                     uint32_t found, sheaf_error *err)
 {
     uint32_t stored = sheaf__crc32c_unmask(item->crc);
     if (stored == found)
@@ -155,38 +155,58 @@ sheaf_status sheaf__bundle_fetch(sheaf_bundle *b, const struct sheaf__bundle_ite
 }
 
 static sheaf_status read_large(sheaf_bundle *b, const struct sheaf__bundle_item *item, void *out,
-                               sheaf_error *err)
+                               uint32_t *crc, sheaf_error *err)
 {
     const struct sheaf__bundle_file *file;
-    uint32_t crc;
     SHEAF__TRY(get_file(b, item->shard, &file, err));
-    SHEAF__TRY(sheaf__bundle_read_stripes(b, item, file->file, out, &crc, err));
-    return check_crc(b, item, crc, err);
+    return sheaf__bundle_read_stripes(b, item, file->file, out, crc, err);
 }
 
-sheaf_status sheaf__bundle_stream(sheaf_bundle *b, const struct sheaf__bundle_item *item,
-                                  const struct sheaf__bundle_sink *sink, sheaf_error *err)
+/* The bytes of an item, or of a part of one, which fit the file. */
+static sheaf_status read_bytes(sheaf_bundle *b, const struct sheaf__bundle_item *item,
+                               const struct sheaf__bundle_sink *sink, uint32_t *crc,
+                               sheaf_error *err)
 {
-    SHEAF__TRY(sheaf__bundle_check_item(b, item, err));
     if (sink->direct && item->size >= LARGE)
-        return read_large(b, item, sink->direct, err);
+        return read_large(b, item, sink->direct, crc, err);
     size_t width = sheaf_dtype_size((sheaf_dtype)item->dtype);
     if (!sink->direct)
         SHEAF__TRY(sheaf__bundle_scratch(b, err));
-    uint32_t crc = 0;
+    *crc = 0;
     for (uint64_t at = 0; at < item->size;) {
         const uint64_t left = item->size - at;
         size_t size = left < SHEAF__BUNDLE_SCRATCH ? (size_t)left : SHEAF__BUNDLE_SCRATCH;
         uint8_t *to = sink->direct ? (uint8_t *)sink->direct + at : b->scratch;
         SHEAF__TRY(read_exactly(b, item, at, to, size, err));
-        crc = sheaf__crc32c_extend(crc, to, size);
+        *crc = sheaf__crc32c_extend(*crc, to, size);
         if (b->index.big_endian)
             sheaf__dtype_swap((sheaf_dtype)item->dtype, to, size);
         if (!sink->direct && sink->take)
             sink->take(sink->user, to, (int64_t)(at / width), (int64_t)(size / width));
         at += size;
     }
-    return check_crc(b, item, crc, err);
+    return SHEAF_OK;
+}
+
+sheaf_status sheaf__bundle_stream(sheaf_bundle *b, const struct sheaf__bundle_item *item,
+                                  const struct sheaf__bundle_sink *sink, sheaf_error *err)
+{
+    uint32_t crc;
+    SHEAF__TRY(sheaf__bundle_check_item(b, item, err));
+    SHEAF__TRY(read_bytes(b, item, sink, &crc, err));
+    return sheaf__bundle_check_crc(b, item, crc, err);
+}
+
+sheaf_status sheaf__bundle_stream_range(sheaf_bundle *b, const struct sheaf__bundle_item *item,
+                                        uint64_t at, uint64_t size,
+                                        const struct sheaf__bundle_sink *sink, uint32_t *crc,
+                                        sheaf_error *err)
+{
+    struct sheaf__bundle_item range = *item;
+    SHEAF__TRY(sheaf__bundle_check_item(b, item, err));
+    range.offset += at;
+    range.size = size;
+    return read_bytes(b, &range, sink, crc, err);
 }
 
 /* Strings: the lengths as varints, the masked checksum of the lengths, the bytes. */
@@ -236,7 +256,7 @@ static sheaf_status cut_strings(sheaf_bundle *b, const struct sheaf__bundle_item
         out[i].data = text;
         text += out[i].size;
     }
-    return check_crc(b, item, crc, err);
+    return sheaf__bundle_check_crc(b, item, crc, err);
 }
 
 sheaf_tensor *sheaf__bundle_strings(sheaf_bundle *b, const struct sheaf__bundle_item *item,

@@ -227,16 +227,56 @@ static void *run_of(const struct assembly *a, const struct sheaf__slice *piece, 
     return inner_whole ? (uint8_t *)out + (size_t)at * width : NULL;
 }
 
+/* Reads of a piece all that is wanted. */
+static sheaf_status read_whole(const struct assembly *a, const struct sheaf__bundle_piece *piece,
+                               void *out, sheaf_error *err)
+{
+    struct sheaf__slice_copy copy = {&piece->slice, &a->want,
+                                     sheaf_dtype_size((sheaf_dtype)a->item->dtype), out};
+    struct sheaf__bundle_sink sink = {take_chunk, &copy, run_of(a, &piece->slice, out)};
+    return sheaf__bundle_stream(a->bundle, piece->item, &sink, err);
+}
+
+/* Whether a box in a piece is less than it, and lies in one run. */
+static bool is_run(const struct sheaf__slice *box, const struct sheaf__slice *piece)
+{
+    for (int32_t i = 1; i < box->full.rank; i++)
+        if (box->shape.dims[i] != piece->shape.dims[i])
+            return false;
+    return box->full.rank > 0 && box->shape.dims[0] < piece->shape.dims[0];
+}
+
+/* Reads the run `box` of a piece alone, and notes its checksum. */
+static sheaf_status read_run(const struct assembly *a, const struct sheaf__bundle_piece *piece,
+                             const struct sheaf__slice *box, void *out, sheaf_error *err)
+{
+    const size_t width = sheaf_dtype_size((sheaf_dtype)a->item->dtype);
+    const uint64_t size = (uint64_t)sheaf_shape_elements(box->shape) * width;
+    const uint64_t row = size / (uint64_t)box->shape.dims[0];
+    struct sheaf__slice_copy copy = {box, &a->want, width, out};
+    struct sheaf__bundle_sink sink = {take_chunk, &copy, run_of(a, box, out)};
+    struct sheaf__bundle_sum sum = {.shard = piece->item->shard,
+                                    .offset = piece->item->offset,
+                                    .at = (uint64_t)(box->offset[0] - piece->slice.offset[0]) * row,
+                                    .size = size};
+    SHEAF__TRY(
+        sheaf__bundle_stream_range(a->bundle, piece->item, sum.at, size, &sink, &sum.crc, err));
+    return sheaf__bundle_sums_add(a->bundle->sums, &sum) ? SHEAF_OK
+                                                         : sheaf__no_memory(err, "checksums");
+}
+
 static sheaf_status read_pieces(const struct assembly *a, void *out, sheaf_error *err)
 {
     for (size_t i = 0; i < a->count; i++) {
         const struct sheaf__bundle_piece *piece = &a->pieces[i];
-        if (a->item->slices && !sheaf__slice_intersect(&piece->slice, &a->want, NULL))
+        struct sheaf__slice box;
+        const int64_t common = sheaf__slice_intersect(&piece->slice, &a->want, &box);
+        if (a->item->slices && !common)
             continue;
-        struct sheaf__slice_copy copy = {&piece->slice, &a->want,
-                                         sheaf_dtype_size((sheaf_dtype)a->item->dtype), out};
-        struct sheaf__bundle_sink sink = {take_chunk, &copy, run_of(a, &piece->slice, out)};
-        SHEAF__TRY(sheaf__bundle_stream(a->bundle, piece->item, &sink, err));
+        if (common && a->bundle->sums && is_run(&box, &piece->slice))
+            SHEAF__TRY(read_run(a, piece, &box, out, err));
+        else
+            SHEAF__TRY(read_whole(a, piece, out, err));
     }
     return SHEAF_OK;
 }

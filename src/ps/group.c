@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "ckpt/shard.h"
+#include "format/bundle_sums.h"
 #include "ps/client.h"
 #include "tensor/frame.h"
 
@@ -182,16 +183,35 @@ static sheaf_status group_write(struct sheaf__save_group *g, const struct sheaf_
     return status;
 }
 
-static sheaf_status group_read(struct sheaf__save_group *g, const struct sheaf__shard *shard,
-                               const char *note, sheaf_error *err)
+/* The checksums in a server's reply. */
+static sheaf_status take_sums(const struct sheaf__ps_remote *r, struct sheaf__bundle_sums *sums,
+                              sheaf_error *err)
+{
+    const struct sheaf__buf *reply = &r->request.reply_meta;
+    struct sheaf__cursor c = sheaf__cursor_of(reply->data, reply->size);
+    return sheaf__bundle_sums_get(&c, sums)
+               ? SHEAF_OK
+               : sheaf__error(err, SHEAF_ERR_DATA_LOSS,
+                              "a parameter server's checksums are no such");
+}
+
+static sheaf_status group_read(struct sheaf__save_group *g, const struct sheaf__shard *shards,
+                               size_t count, const char *const *notes,
+                               struct sheaf__bundle_sums *sums, sheaf_error *err)
 {
     struct sheaf__ps_client *client = client_of(g);
     int server;
-    SHEAF__TRY(find_server(client, shard->device, &server, err));
+    for (size_t i = 0; i < count; i++)
+        SHEAF__TRY(find_server(client, shards[i].device, &server, err));
     sheaf__mutex_lock(&client->lock);
-    struct sheaf__ps_remote *r = sheaf__ps_prepare(client, server);
-    sheaf__ps_put_shard(&r->meta, shard, note);
-    sheaf_status status = sheaf__ps_call(client, server, SHEAF__PS_READ, NULL, 0, err);
+    for (size_t i = 0; i < count; i++) {
+        server = server_of(client, shards[i].device);
+        sheaf__ps_put_shard(&sheaf__ps_prepare(client, server)->meta, &shards[i], notes[i]);
+        sheaf__ps_start(client, server, SHEAF__PS_READ, NULL, 0);
+    }
+    sheaf_status status = sheaf__ps_finish_all(client, err);
+    for (size_t i = 0; i < count && status >= 0; i++)
+        status = take_sums(&client->servers[server_of(client, shards[i].device)], sums, err);
     sheaf__mutex_unlock(&client->lock);
     return status;
 }

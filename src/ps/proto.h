@@ -20,7 +20,7 @@ enum sheaf__ps_kind {
     SHEAF__PS_FETCH,    /* variable and slot -> value */
     SHEAF__PS_PROVE,    /* file and token -> found */
     SHEAF__PS_WRITE,    /* shards -> written, note */
-    SHEAF__PS_READ,     /* shard -> read and held back */
+    SHEAF__PS_READ,     /* shard -> read and held back, checksums of parts of tensors */
     SHEAF__PS_SETTLE,   /* takes or drops what is held back */
     SHEAF__PS_RESTORED, /* number; the chief has restored this path, or nothing */
     SHEAF__PS_AWAIT,    /* number -> the path, when the chief has restored so often */

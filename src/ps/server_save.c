@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "ckpt/shard.h"
+#include "format/bundle_sums.h"
 #include "ps/server.h"
 #include "tensor/frame.h"
 #include "tensor/tensor.h"
@@ -149,6 +150,19 @@ static sheaf_status hold(void *user, const struct sheaf__shard_item *item, sheaf
     return status;
 }
 
+/* Replies with the checksums of what was read. */
+static sheaf_status reply_sums(struct sheaf__call *call, const struct sheaf__bundle_sums *sums,
+                               sheaf_error *err)
+{
+    struct sheaf__buf meta = {0};
+    sheaf__bundle_sums_put(&meta, sums);
+    sheaf_status status = sheaf__buf_check(&meta, "checksums", err);
+    if (status >= 0)
+        sheaf__call_reply(call, &(struct sheaf__reply){.meta = meta.data, .meta_size = meta.size});
+    sheaf__buf_free(&meta);
+    return status;
+}
+
 static sheaf_status read_shard(struct sheaf__ps_server *server, struct sheaf__call *call,
                                sheaf_error *err)
 {
@@ -157,10 +171,15 @@ static sheaf_status read_shard(struct sheaf__ps_server *server, struct sheaf__ca
     struct sheaf__shard shard;
     const char *note;
     SHEAF__TRY(sheaf__ps_get_shard(&c, &shard, &note, err));
-    SHEAF__TRY(sheaf__shard_read(shard.path, shard.items, shard.count, hold, server, err));
-    SHEAF__TRY(sheaf__ps_hold_note(server, note, err));
-    sheaf__call_reply(call, NULL);
-    return SHEAF_OK;
+    struct sheaf__bundle_sums sums = {0};
+    const struct sheaf__shard_taker taker = {hold, server, &sums};
+    sheaf_status status = sheaf__shard_read(shard.path, shard.items, shard.count, &taker, err);
+    if (status >= 0)
+        status = sheaf__ps_hold_note(server, note, err);
+    if (status >= 0)
+        status = reply_sums(call, &sums, err);
+    sheaf__bundle_sums_free(&sums);
+    return status;
 }
 
 static void serve_write(struct sheaf__call *call, void *user)

@@ -271,13 +271,19 @@ static inline sheaf_status fake_stage(void *user, const struct sheaf__shard_item
 }
 
 static inline sheaf_status fake_group_read(struct sheaf__save_group *g,
-                                           const struct sheaf__shard *shard, const char *note,
-                                           sheaf_error *err)
+                                           const struct sheaf__shard *shards, size_t count,
+                                           const char *const *notes,
+                                           struct sheaf__bundle_sums *sums, sheaf_error *err)
 {
     struct fake_group *f = fake_group_of(g);
-    f->reads++;
-    f->last_note = note ? sheaf__frame_text(note, strlen(note)) : NULL;
-    return sheaf__shard_read(shard->path, shard->items, shard->count, fake_stage, f, err);
+    const struct sheaf__shard_taker taker = {fake_stage, f, sums};
+    sheaf_status status = SHEAF_OK;
+    for (size_t i = 0; i < count && status >= 0; i++) {
+        f->reads++;
+        f->last_note = notes[i] ? sheaf__frame_text(notes[i], strlen(notes[i])) : NULL;
+        status = sheaf__shard_read(shards[i].path, shards[i].items, shards[i].count, &taker, err);
+    }
+    return status;
 }
 
 static inline sheaf_status fake_group_settle(struct sheaf__save_group *g, bool take,

@@ -126,11 +126,96 @@ static void t56_a_missing_part(void **state)
     }
 }
 
+/* ---- a table that is stored whole, read in parts ---- */
+
+enum { TABLE_BYTES = ROWS * COLUMNS * 4 };
+
+/* Bytes that this process has read from files so far. */
+static long long bytes_read(void)
+{
+    long long bytes = -1;
+    FILE *f = fopen("/proc/self/io", "r");
+    assert_non_null(f);
+    assert_int_equal(fscanf(f, "rchar: %lld", &bytes), 1);
+    fclose(f);
+    return bytes;
+}
+
+static sheaf_status read_in_parts(int parts, int missing, struct tables *r, sheaf_error *err)
+{
+    sheaf_tensor *zeros = sheaf_tensor_new(SHEAF_FLOAT32, SHEAF_SHAPE(ROWS, COLUMNS), NULL);
+    make_tables(r, parts, zeros, zeros, missing);
+    return fake_restore(&r->root->trackable, rig_path("x"), err);
+}
+
+static void save_whole(sheaf_tensor *table, sheaf_tensor *slot)
+{
+    sheaf_error err;
+    struct tables w;
+    make_tables(&w, 1, table, slot, -1);
+    rig_ok(save(&w, NULL, &err), &err);
+    free_tables(&w);
+}
+
+/* Each task reads its rows and no others: together they read the table once. One that takes only some of them reads the rest
+ * for the checksum. */
+static void rows_are_read_once(void **state)
+{
+    (void)state;
+    SHEAF_FRAME
+    {
+        sheaf_error err;
+        struct tables r;
+        sheaf_tensor *table = numbers(1), *slot = numbers(77);
+        save_whole(table, slot);
+        const long long before = bytes_read();
+        rig_ok(read_in_parts(8, -1, &r, &err), &err);
+        const long long bytes = bytes_read() - before;
+        assert_in_range(bytes, 2 * TABLE_BYTES, 2 * TABLE_BYTES + 100000);
+        check_parts(&r, false, table);
+        check_parts(&r, true, slot);
+        free_tables(&r);
+        rig_ok(read_in_parts(8, 3, &r, &err), &err);
+        free_tables(&r);
+    }
+}
+
+/* A byte that is wrong is found, though no task has read all that the checksum is of; also where none has read that byte. Nothing
+ * is restored then. */
+static void a_wrong_byte_is_found(void **state)
+{
+    (void)state;
+    SHEAF_FRAME
+    {
+        sheaf_error err;
+        struct tables r;
+        sheaf_tensor *zeros = sheaf_tensor_new(SHEAF_FLOAT32, SHEAF_SHAPE(ROWS, COLUMNS), NULL);
+        save_whole(numbers(1), numbers(77));
+        FILE *f = fopen(rig_path("x.data-00000-of-00002"), "r+b");
+        assert_non_null(f);
+        assert_int_equal(fseek(f, 12345678, SEEK_SET), 0); /* in a row of part 3 */
+        const int c = fgetc(f);
+        assert_int_equal(fseek(f, 12345678, SEEK_SET), 0);
+        fputc(c ^ 4, f);
+        fclose(f);
+        for (int missing = -1; missing < 4; missing += 4) {
+            rig_fails(read_in_parts(8, missing, &r, &err), &err, SHEAF_ERR_DATA_LOSS,
+                      "'table/.ATTRIBUTES/VARIABLE_VALUE': checksum mismatch");
+            assert_non_null(strstr(err.file, "x.data-00000-of-00002"));
+            if (missing < 0)
+                check_parts(&r, false, zeros);
+            free_tables(&r);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         rig_test(t56_parts_of_any_number),
         rig_test(t56_a_missing_part),
+        rig_test(rows_are_read_once),
+        rig_test(a_wrong_byte_is_found),
     };
     return rig_run(tests);
 }

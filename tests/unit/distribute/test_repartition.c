@@ -206,6 +206,69 @@ static void test_any_parts(void **state)
     }
 }
 
+/* ---- damage ---- */
+
+static bool is_still_initial(const struct tables *t, const struct tables *initial)
+{
+    for (int i = 0; i < TABLE_VARIABLES; i++) {
+        sheaf_tensor *a = sheaf_value(t->v[i]), *b = sheaf_value(initial->v[i]);
+        if (sheaf_tensor_status(a, NULL) < 0 ||
+            memcmp(sheaf_tensor_data(a), sheaf_tensor_data(b),
+                   (size_t)sheaf_tensor_elements(b) * sizeof(float)) != 0)
+            return false;
+    }
+    return true;
+}
+
+static sheaf_status damaged_worker(struct rig_task *task)
+{
+    const struct job *job = task->user;
+    const sheaf_strategy_options options = {.variable_partitioner = sheaf_partitioner_fixed(5)};
+    sheaf_strategy *s = NULL, *one = NULL;
+    struct tables t, initial = {0};
+    sheaf_error err = {0};
+    sheaf_status status = sheaf_strategy_new("ps", NULL, &options, &s, &task->err);
+    if (status >= 0)
+        status = sheaf_strategy_new("one", NULL, NULL, &one, &task->err);
+    if (status >= 0)
+        status = tables_make(&t, s, job->rule, &task->err);
+    if (status >= 0)
+        status = tables_make(&initial, one, job->rule, &task->err);
+    if (status < 0)
+        return status;
+    RIG_CHECK(task, sheaf_checkpoint_restore(t.checkpoint, job->from, &err) == SHEAF_ERR_DATA_LOSS);
+    RIG_CHECK(task, strstr(err.message, "'table/.ATTRIBUTES/VARIABLE_VALUE': checksum mismatch"));
+    RIG_CHECK(task, is_still_initial(&t, &initial));
+    tables_free(&t);
+    tables_free(&initial);
+    sheaf_strategy_free(one);
+    status = sheaf_strategy_join(s, 0, &task->err);
+    sheaf_strategy_free(s);
+    return status;
+}
+
+/* Each server reads its rows alone; what the checksum of the table says is known when all have, and no server has taken anything
+ * before */
+static void test_a_wrong_byte(void **state)
+{
+    (void)state;
+    struct job job = {
+        .rule = &rules[2], .policy = *sheaf_shard_by_task(), .to = rig_path("x"), .steps = 1};
+    SHEAF_FRAME
+    {
+        run_alone(&job);
+    }
+    FILE *f = fopen(rig_path("x.data-00000-of-00001"), "r+b");
+    assert_non_null(f);
+    assert_int_equal(fseek(f, 100, SEEK_SET), 0); /* in row 6 of the table */
+    const int c = fgetc(f);
+    assert_int_equal(fseek(f, 100, SEEK_SET), 0);
+    fputc(c ^ 1, f);
+    fclose(f);
+    job.from = job.to;
+    run_cluster((struct jobs){.worker = 1, .ps = 2}, damaged_worker, &job, 60);
+}
+
 /* ---- TensorFlow's ---- */
 
 /* What tests/golden/checkpoint/make/formats_ps.py saves: 2 ps, FixedShardsPartitioner(2). */
@@ -335,6 +398,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         rig_test(test_any_parts),
+        rig_test(test_a_wrong_byte),
         rig_test(test_R5_42_as_tensorflow),
         rig_test(test_from_tensorflow),
     };
