@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Real TensorFlow and TensorBoard read what sheaf writes, and sheaf reads what they write.
 
-usage: check.py EXCHANGE SHEAF DIGITS DATA DIR PIPELINES PARTS
+usage: check.py EXCHANGE SHEAF DIGITS DATA DIR PROGRAMS
 
 Prints "ok - what" or "not ok - what" for every check and ends with "N passed, N failed"."""
 
@@ -22,7 +22,8 @@ import tensorflow as tf
 from tensorboard.backend.event_processing import event_accumulator
 from tensorflow.python.distribute.sharded_variable import ShardedVariable
 
-EXCHANGE, SHEAF, DIGITS, DATA, DIR, PIPELINES, PARTS = sys.argv[1:8]
+EXCHANGE, SHEAF, DIGITS, DATA, DIR, PROGRAMS = sys.argv[1:7]
+PIPELINES, PARTS, OBJECTS, TABLE = (os.path.join(PROGRAMS, name) for name in ("pipelines", "parts", "objects", "table"))
 RULES = ["sgd", "momentum", "adam", "adagrad", "rmsprop", "ftrl", "adadelta", "adamax", "nadam",
          "lion"]
 RECORDS = ["plain", "gzip", "zlib", "snappy"]
@@ -433,11 +434,146 @@ def sixth_part():
                 equal(reader.get_tensor(name + VALUE), value)
 
 
+class Subclassed(keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = layers()
+
+    def call(self, inputs):
+        return self.second(self.first(inputs))
+
+
+def layers():
+    return [keras.layers.Dense(5, kernel_initializer="zeros"), keras.layers.Dense(3, kernel_initializer="zeros")]
+
+
+def keras_model(kind):
+    """A model of two layers, and its Adam."""
+    if kind == "sequential":
+        m = keras.Sequential([keras.Input((4,)), *layers()])
+    elif kind == "functional":
+        inputs = keras.Input((4,))
+        first, second = layers()
+        m = keras.Model(inputs, second(first(inputs)))
+    else:
+        m = Subclassed()
+        m(np.zeros((1, 4), np.float32))
+    o = keras.optimizers.Adam(0.125)
+    o.build(m.trainable_variables)
+    return m, o
+
+
+def keras_step(m, o, n):
+    o.apply([tf.constant((n - 1.5 + 0.25 * (i + 1) * np.arange(np.prod(v.shape))).astype(np.float32).reshape(v.shape))
+             for i, v in enumerate(m.trainable_variables)], m.trainable_variables)
+
+
+def seventh_part():
+    """Models: weights, slots, and what is restored before it is there."""
+    kinds = ["sequential", "functional", "subclassed"]
+    call(OBJECTS, "write", DIR)
+    after = tf.train.load_checkpoint(path("model-after"))
+    trained = [after.get_tensor("model/%s/%s%s" % (layer, name, VALUE))
+               for layer in ("first", "second") for name in ("_kernel", "bias")]
+    for kind in kinds:
+
+        @check("a %s Keras model restores our weights, and goes on with our slots" % kind)
+        def _():
+            m, _ = keras_model(kind)
+            tf.train.Checkpoint(model=m).restore(path("weights-%s-1" % kind)).assert_consumed()
+            weights = m.get_weights()
+            m, o = keras_model(kind)
+            tf.train.Checkpoint(model=m, optimizer=o).restore(path("model-" + kind)).assert_consumed()
+            for found, expected in zip(m.get_weights(), weights):
+                equal(found, expected)
+            assert int(o.iterations) == 3
+            keras_step(m, o, 3)
+            for found, expected in zip(m.get_weights(), trained):
+                close(found, expected)
+
+    expected = {}
+    for kind in kinds:
+        m, o = keras_model(kind)
+        for n in range(3):
+            keras_step(m, o, n)
+        tf.train.Checkpoint(model=m, optimizer=o).save(path("tf-" + kind))
+        keras_step(m, o, 3)
+        expected[kind] = m.get_weights()
+    three = {name: np.arange(12 + 3 * i, dtype=np.float32).reshape(4 + i, 3) + i for i, name in enumerate("abc")}
+    save_three(three)
+    call(OBJECTS, "read", DIR)
+    names = {"sequential": ["_functional/_operations/1", "_functional/_operations/2"],
+             "functional": ["_operations/1", "_operations/2"], "subclassed": ["first", "second"]}
+    for kind in kinds:
+
+        @check("we restore a %s Keras model before it is made, and consume everything" % kind)
+        def _():
+            reader = tf.train.load_checkpoint(path("back-" + kind))
+            keys = ["model/%s/%s" % (layer, name) for layer in names[kind] for name in ("_kernel", "bias")]
+            for key, value in zip(keys, expected[kind]):
+                close(reader.get_tensor(key + VALUE), value)
+
+    for name, what in {"tasks": "ShardByTaskPolicy in several shards", "pieces": "MaxShardSizePolicy on several tasks",
+                       "saver": "tf.compat.v1.train.Saver, by names"}.items():
+
+        @check("we restore what TensorFlow saved by " + what)
+        def _():
+            reader = tf.train.load_checkpoint(path("back-" + name))
+            for key, value in three.items():
+                equal(reader.get_tensor(key + VALUE), value)
+
+
+def save_three(three):
+    """Saves them from two parameter servers by TensorFlow's policies, and by the names of variables."""
+    program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "servers.py")
+    np.savez(path("three.npz"), **three)
+    call(sys.executable, program, DIR)
+    assert len(glob.glob(path("tf-tasks-1.data-*"))) == 3
+    assert len(glob.glob(path("tf-pieces-1.data-*"))) > 6
+
+
+def eighth_part():
+    """LevelDB."""
+
+    @check("LevelDB's table reader reads every index that we wrote, as TensorFlow does")
+    def _():
+        call(SHEAF, "ckpt", "reshard", "--max-size", "4096", path("values-1"), path("again"))
+        prefixes = [path(name) for name in ["values-1", "split-1", "robin-1", "again", "model-functional", "parts-all"] +
+                    [rule + "-split" for rule in RULES]]
+        for prefix in prefixes:
+            entries = [tuple(bytes.fromhex(part) for part in line.split(" "))
+                       for line in call(TABLE, prefix + ".index").splitlines()]
+            keys = [key for key, _ in entries]
+            assert keys == sorted(set(keys)) and keys[0] == b""
+            plain = {key.decode() for key in keys if key and key[0] != 0}
+            assert plain == set(tf.train.load_checkpoint(prefix).get_variable_to_shape_map())
+
+
+def ninth_part():
+    """T55, if it is asked for."""
+    if not os.environ.get("LONG"):
+        return
+    call(OBJECTS, "large", DIR)
+    for name, shape in {"large-float": (24500000, 22), "large-byte": (65536, 65536)}.items():
+
+        @check("TensorFlow reads our tensor of %d x %d, bit for bit" % shape)
+        def _():
+            value = tf.train.load_checkpoint(path(name)).get_tensor("w" + VALUE)
+            assert value.shape == shape, value.shape
+            words, step = value.reshape(-1).view(np.uint32), 1 << 24
+            for first in range(0, len(words), step):
+                numbers = np.arange(first, min(first + step, len(words)), dtype=np.uint32)
+                assert (words[first:first + step] == numbers * np.uint32(2654435761)).all(), first
+
+
 first_part()
 second_part()
 third_part()
 fourth_part()
 fifth_part()
 sixth_part()
+seventh_part()
+eighth_part()
+ninth_part()
 print("%d passed, %d failed" % (passed, failed))
 sys.exit(failed > 0)
