@@ -163,7 +163,8 @@ SHEAF_API void sheaf_checkpoint_manager_free(sheaf_checkpoint_manager *m);
 SHEAF_CHECKED sheaf_status sheaf_manager_restore(sheaf_checkpoint_manager *m, const char **path,
                                                  sheaf_error *err);
 /** Saves now, under a number above all that are there (none is ever replaced), then deletes the oldest beyond max_to_keep that
- *  nothing else keeps.
+ *  nothing else keeps. What a process that was killed left of its own saves is the next manager's, which keeps or deletes it;
+ *  whatever somebody copied there stays.
  *  In the background one save is under way at a time: this waits for the one before and, if that has failed, gives its error in
  *  place of a new save. `*path` is then what the checkpoint will be called; it is there after sheaf_manager_wait(). */
 SHEAF_CHECKED sheaf_status sheaf_manager_save(sheaf_checkpoint_manager *m, bool last,

@@ -6,8 +6,11 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "ckpt/directory.h"
 #include "ckpt/save.h"
+#include "ckpt/sweep.h"
+#include "ckpt/unlisted.h"
 #include "format/bundle.h"
 
 #include <string.h>
@@ -72,6 +75,41 @@ static void adopt_times(struct sheaf__keep *k, bool fresh)
     }
 }
 
+static int64_t number_of(const struct sheaf__keep *k, const char *path)
+{
+    int64_t number = -1;
+    return sheaf__str_to_int(path + strlen(k->name) + 1, &number) ? number : -1;
+}
+
+/* Where in the list, oldest first, a checkpoint of ours belongs by its number. */
+static size_t place_of(const struct sheaf__keep *k, const char *name)
+{
+    size_t at = k->state.paths.count;
+    while (at > 0 && number_of(k, k->state.paths.items[at - 1]) > number_of(k, name))
+        at--;
+    return at;
+}
+
+/* What was begun by a process that has ended since: one that is complete is taken over, what there is of another goes. */
+static sheaf_status adopt_unlisted(struct sheaf__keep *k, sheaf_error *err)
+{
+    struct sheaf__state_file *s = &k->state;
+    struct sheaf__strings found = {0};
+    sheaf_status status = sheaf__unlisted_find(k->directory, k->name, &found, err);
+    for (size_t i = 0; i < found.count && status >= 0; i++) {
+        const char *name = found.items[i];
+        char *path = sheaf__path_join(k->directory, name);
+        if (path && !sheaf__directory_has(path))
+            sheaf__sweep_unfinished(path);
+        else if (!path || (!sheaf__strings_has(&s->paths, name) &&
+                           !sheaf__state_file_insert(s, place_of(k, name), name, k->since)))
+            status = no_memory(err);
+        sheaf__free(path);
+    }
+    sheaf__strings_clear(&found);
+    return status;
+}
+
 /* Takes over what an earlier run left: only its own kind, and only what is there. */
 static sheaf_status adopt(struct sheaf__keep *k, sheaf_error *err)
 {
@@ -90,6 +128,7 @@ static sheaf_status adopt(struct sheaf__keep *k, sheaf_error *err)
             sheaf__state_file_drop(s, i);
         sheaf__free(full);
     }
+    SHEAF__TRY(adopt_unlisted(k, err));
     adopt_times(k, fresh);
     return SHEAF_OK;
 }
@@ -176,6 +215,7 @@ static bool delete_one(const struct sheaf__keep *k, const char *name)
 {
     sheaf_error fault = {0};
     char *path = sheaf__directory_resolve(k->directory, name);
+    sheaf__unlisted_note(k->directory, k->name, name); /* the rest of it, if this is interrupted */
     const sheaf_status status = path ? sheaf__bundle_delete(path, &fault) : no_memory(&fault);
     sheaf__free(path);
     if (status < 0)
@@ -202,7 +242,19 @@ static bool sweep(struct sheaf__keep *k, const bool *goes)
 static sheaf_status write_state(const struct sheaf__keep *k, struct sheaf__save_group *group,
                                 sheaf_error *err)
 {
-    return sheaf__state_file_write(&k->state, k->directory, sheaf__ckpt_leave, group, err);
+    SHEAF__TRY(sheaf__state_file_write(&k->state, k->directory, sheaf__ckpt_leave, group, err));
+    sheaf__unlisted_clear(k->directory, k->name);
+    return SHEAF_OK;
+}
+
+void sheaf__keep_begin(const struct sheaf__keep *k, const char *path)
+{
+    sheaf__unlisted_note(k->directory, k->name, path);
+}
+
+void sheaf__keep_give_up(const struct sheaf__keep *k, const char *path)
+{
+    sheaf__unlisted_withdraw(k->directory, k->name, path);
 }
 
 sheaf_status sheaf__keep_add(struct sheaf__keep *k, const char *path,

@@ -25,6 +25,10 @@ struct sheaf__keep {
 struct sheaf__keep sheaf__keep_init(const char *directory, const char *name,
                                     const sheaf_manager_options *options);
 void sheaf__keep_free(struct sheaf__keep *k);
+/* A save begins that will become the checkpoint `path`: what is left of it when this process is killed is ours. */
+void sheaf__keep_begin(const struct sheaf__keep *k, const char *path);
+/* It has failed. */
+void sheaf__keep_give_up(const struct sheaf__keep *k, const char *path);
 /* Names a new checkpoint as the latest in the state file, then deletes what does not stay. Both as far
  * as `group` (NULL: none) lets this process. */
 sheaf_status sheaf__keep_add(struct sheaf__keep *k, const char *path,

@@ -147,6 +147,18 @@ static sheaf_status set_newest(sheaf_checkpoint_manager *m, const char *path, sh
     return SHEAF_OK;
 }
 
+static void begun(void *user, const char *path)
+{
+    sheaf_checkpoint_manager *m = user;
+    sheaf__keep_begin(&m->keep, path);
+}
+
+static void given_up(void *user, const char *path)
+{
+    sheaf_checkpoint_manager *m = user;
+    sheaf__keep_give_up(&m->keep, path);
+}
+
 static sheaf_status committed(void *user, const char *path, sheaf_error *err)
 {
     sheaf_checkpoint_manager *m = user;
@@ -199,6 +211,8 @@ sheaf_status sheaf_manager_save(sheaf_checkpoint_manager *m, bool last, const ch
     options.last |= last;
     struct sheaf__ckpt_save how = {.options = &options,
                                    .keeps = true,
+                                   .begun = begun,
+                                   .given_up = given_up,
                                    .committed = committed,
                                    .user = m,
                                    .has_measure = m->has_measure,

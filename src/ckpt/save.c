@@ -333,17 +333,26 @@ sheaf_status sheaf__ckpt_save_begin(const struct sheaf__ckpt_save *save,
     const struct sheaf__save_group *g = s->objects.group;
     if (g && g->cls->finish)
         status = sheaf__objects_join(&s->objects, &s->fault);
+    if (save->writes && status >= 0 && save->begun)
+        save->begun(save->user, s->path);
     if (save->writes && status >= 0)
         save_all(s);
     *saving = s;
     return SHEAF_OK;
 }
 
+static void end_writing(struct sheaf__ckpt_saving *s)
+{
+    sheaf__thread_join(s->thread, SHEAF__NO_DEADLINE, NULL);
+    if (s->fault.status < 0 && s->job.writes && s->job.given_up)
+        s->job.given_up(s->job.user, s->path);
+}
+
 sheaf_status sheaf__ckpt_save_end(struct sheaf__ckpt_saving *s, bool *skipped, sheaf_error *err)
 {
     struct sheaf__save_group *g = s->objects.group;
     const bool keeps_step = g && g->cls->finish;
-    sheaf__thread_join(s->thread, SHEAF__NO_DEADLINE, NULL);
+    end_writing(s);
     *skipped = !s->job.writes && !keeps_step;
     sheaf_status status = s->fault.status < 0 ? sheaf__error_copy(err, &s->fault) : SHEAF_OK;
     if (keeps_step)
@@ -356,7 +365,7 @@ void sheaf__ckpt_save_drop(struct sheaf__ckpt_saving *s)
 {
     if (!s)
         return;
-    sheaf__thread_join(s->thread, SHEAF__NO_DEADLINE, NULL);
+    end_writing(s);
     if (s->fault.status < 0)
         sheaf__log(SHEAF_LOG_WARN, "checkpoint '%s' was not saved: %s", s->path, s->fault.message);
     free_saving(s);

@@ -17,8 +17,10 @@ struct sheaf__ckpt_save {
     bool keeps;                      /* the number is above all that are there: none is replaced */
     bool has_measure;
     double measure; /* how good it is, noted beside it */
-    /* Called where the checkpoint was written, after it became visible and before any other task
-     * goes on: the state file. May be NULL. */
+    /* Called where the checkpoint is written, before there is any file of it, and after it has failed. May be NULL. */
+    void (*begun)(void *user, const char *path);
+    void (*given_up)(void *user, const char *path);
+    /* Called there after it became visible and before any other task goes on: the state file. May be NULL. */
     sheaf_status (*committed)(void *user, const char *path, sheaf_error *err);
     void *user;
     /* Where the values are copied to, so that a thread of its own writes them; `committed` is called by

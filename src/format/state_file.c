@@ -40,6 +40,19 @@ bool sheaf__state_file_add(struct sheaf__state_file *s, const char *path, double
     return true;
 }
 
+bool sheaf__state_file_insert(struct sheaf__state_file *s, size_t at, const char *path, double time)
+{
+    if (!sheaf__state_file_add(s, path, time))
+        return false;
+    const size_t last = s->paths.count - 1;
+    char *added = s->paths.items[last];
+    memmove(s->paths.items + at + 1, s->paths.items + at, (last - at) * sizeof(*s->paths.items));
+    memmove(s->times + at + 1, s->times + at, (last - at) * sizeof(*s->times));
+    s->paths.items[at] = added;
+    s->times[at] = time;
+    return true;
+}
+
 bool sheaf__state_file_add_latest(struct sheaf__state_file *s, const char *path, double time)
 {
     char *latest = sheaf__strdup(path);

@@ -31,7 +31,10 @@ sheaf_status sheaf__state_file_write(const struct sheaf__state_file *s, const ch
 /* Appends a path with its time (seconds since 1970). Times that older paths lack are filled up with
  * `time`. False: no memory. */
 bool sheaf__state_file_add(struct sheaf__state_file *s, const char *path, double time);
-/* The same, and it is the latest from now on. */
+/* The same at place `at`, at most the number of paths. */
+bool sheaf__state_file_insert(struct sheaf__state_file *s, size_t at, const char *path,
+                              double time);
+/* Appends one that is the latest from now on. */
 bool sheaf__state_file_add_latest(struct sheaf__state_file *s, const char *path, double time);
 /* Takes path `i` out. */
 void sheaf__state_file_drop(struct sheaf__state_file *s, size_t i);

@@ -4,14 +4,17 @@
 #include "base/clock.h"
 #include "base/context.h"
 #include "base/file.h"
+#include "base/fs.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "ckpt/directory.h"
 
+#include <errno.h>
 #include <math.h>
 #include <string.h>
 
-/* Which checkpoints a manager keeps: one in so many hours, as TensorFlow does, and the best. */
+/* Which checkpoints a manager keeps: one in so many hours, as TensorFlow does, and the best; what becomes of one that was
+ * interrupted. */
 
 /* ---- a run at times of the test ---- */
 
@@ -255,11 +258,88 @@ static void bad_options(void **state)
     sheaf_checkpoint_free(c);
 }
 
+/* ---- after a process that was killed ---- */
+
+static void save(struct run *r)
+{
+    sheaf_error err;
+    rig_ok(sheaf_manager_save(r->manager, false, NULL, &err), &err);
+}
+
+/* All files of the folder. */
+static const char *list(const char *folder)
+{
+    static char text[1024];
+    struct sheaf__strings names = {0};
+    sheaf_error err;
+    text[0] = 0;
+    rig_ok(sheaf__file_list(rig_path(folder), &names, &err), &err);
+    for (size_t i = 0; i < names.count; i++) {
+        const size_t at = strlen(text);
+        snprintf(text + at, sizeof(text) - at, "%s%s", at ? " " : "", names.items[i]);
+    }
+    sheaf__strings_clear(&names);
+    return text;
+}
+
+/* From the k-th operation of a save on nothing works any more. True if it got so far; `*unlisted`: it
+ * was complete all the same. */
+static bool interrupt_save(struct sheaf__fs *faulty, uint64_t k, bool *unlisted)
+{
+    sheaf_error err;
+    struct run r = start("run", &(sheaf_manager_options){.max_to_keep = 2});
+    save(&r);
+    save(&r);
+    sheaf__fs_faulty_set(faulty, &(struct sheaf__fs_fault){k, SHEAF__FS_ANY, EIO, true});
+    (void)!sheaf_manager_save(r.manager, false, NULL, &err);
+    const bool hit = sheaf__fs_faulty_hit(faulty);
+    end(&r);
+    sheaf__fs_faulty_set(faulty, &(struct sheaf__fs_fault){0});
+    *unlisted = hit && sheaf__directory_has(rig_path("run/ckpt-3"));
+    return hit;
+}
+
+/* Whatever is there belongs to the next run, which keeps as many as it is told and leaves nothing else.
+ * Somebody's copy under a higher number, complete as well, stays. */
+static void nothing_is_left_behind(void **state)
+{
+    (void)state;
+    sheaf_error err;
+    bool hit = true, unlisted;
+    int count = 0;
+    for (uint64_t k = 1; hit; k++) {
+        struct sheaf__fs *memory = sheaf__fs_memory_new(), *faulty = sheaf__fs_faulty_new(memory);
+        sheaf__context_set_fs(sheaf__context(), faulty);
+        hit = interrupt_save(faulty, k, &unlisted);
+        count += unlisted;
+        struct run r = start("run", &(sheaf_manager_options){.max_to_keep = 2});
+        rig_ok(sheaf_checkpoint_write(r.checkpoint, rig_path("run/ckpt-90"), NULL, &err), &err);
+        for (int i = 0; i < 3; i++)
+            save(&r);
+        sheaf__file_unlink(rig_path("run/.ckpt.lock"), NULL);
+        assert_string_equal(list("run"), ".ckpt-90.sheaf .ckpt-92.sheaf .ckpt-93.sheaf checkpoint "
+                                         "ckpt-90.data-00000-of-00001 ckpt-90.index "
+                                         "ckpt-92.data-00000-of-00001 ckpt-92.index "
+                                         "ckpt-93.data-00000-of-00001 ckpt-93.index");
+        end(&r);
+        sheaf__context_set_fs(sheaf__context(), NULL);
+        sheaf__fs_faulty_free(faulty);
+        sheaf__fs_memory_free(memory);
+    }
+    assert_true(count > 3);
+    rig_log_take();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        rig_test(hours_as_tensorflow), rig_test(the_best_stay),  rig_test(a_value_is_of_one_save),
-        rig_test(the_unknown_stays),   rig_test(best_and_hours), rig_test(bad_options),
+        rig_test(nothing_is_left_behind),
+        rig_test(hours_as_tensorflow),
+        rig_test(the_best_stay),
+        rig_test(a_value_is_of_one_save),
+        rig_test(the_unknown_stays),
+        rig_test(best_and_hours),
+        rig_test(bad_options),
     };
     return rig_run(tests);
 }
