@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/cgroup.h"
 
+#include "base/descriptor.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,7 +13,7 @@
  * nothing. */
 static bool read_small(const char *path, char *text, size_t size)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = sheaf__descriptor(open(path, O_RDONLY | O_CLOEXEC));
     if (fd < 0)
         return false;
     size_t got = 0;

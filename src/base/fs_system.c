@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The system's files. */
 #include "base/fs.h"
+
+#include "base/descriptor.h"
 #include "base/mem.h"
 
 #include <dirent.h>
@@ -41,7 +43,7 @@ static int open_file(void *user, const char *path, enum sheaf__file_mode mode, v
     };
     struct stat st;
     (void)user;
-    int fd = open(path, flags[mode] | O_CLOEXEC, 0666);
+    int fd = sheaf__descriptor(open(path, flags[mode] | O_CLOEXEC, 0666));
     if (fd < 0)
         return errno;
     /* Opening a directory for reading succeeds, reading it does not. */
@@ -203,7 +205,7 @@ static int rmdir_path(void *user, const char *path)
 static int sync_dir(void *user, const char *path)
 {
     (void)user;
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = sheaf__descriptor(open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (fd < 0)
         return errno;
     int code = fsync(fd) < 0 ? errno : 0;
@@ -220,10 +222,13 @@ static int chmod_path(void *user, const char *path, uint32_t mode)
 static int list_path(void *user, const char *path, struct sheaf__strings *names)
 {
     (void)user;
-    DIR *dir = opendir(path);
-    int code = 0;
+    const int fd = sheaf__descriptor(open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    int code = dir ? 0 : errno;
+    if (!dir && fd >= 0)
+        close(fd);
     if (!dir)
-        return errno;
+        return code;
     for (;;) {
         errno = 0;
         struct dirent *entry = readdir(dir);

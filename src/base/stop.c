@@ -3,6 +3,7 @@
  * context and writes to an event descriptor. A small thread reads that and cancels the tokens,
  * which wakes the waits. It starts with the first wait of the process and stays. */
 #include "base/context_state.h"
+#include "base/descriptor.h"
 #include "base/error.h"
 #include "base/wait.h"
 
@@ -34,7 +35,7 @@ static void start(void)
     pthread_t thread;
     sigset_t all;
     sigset_t before;
-    int fd = eventfd(0, EFD_CLOEXEC);
+    int fd = sheaf__descriptor(eventfd(0, EFD_CLOEXEC));
     if (fd < 0 || pthread_attr_init(&attr) != 0)
         return; /* waits still end with their deadlines */
     atomic_store(&event, fd);

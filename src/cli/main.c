@@ -6,8 +6,10 @@
 #include <sheaf/context.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct sheaf__command COMMANDS[] = {
     {"run", sheaf__run_main, "start a program as a cluster on this machine"},
@@ -41,10 +43,19 @@ static int check_output(int code)
     return code ? code : SHEAF__EXIT_FAILED;
 }
 
+/* What is closed must not become a file that is opened later: printing into it fails as before. */
+static void hold_standard_descriptors(void)
+{
+    for (int fd = 0; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0)
+            (void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
 int main(int argc, char **argv)
 {
     static const struct sheaf__command_set SET = {"sheaf", "Distributed training for C programs.",
                                                   COMMANDS, sizeof(COMMANDS) / sizeof(COMMANDS[0]),
                                                   print_environment};
+    hold_standard_descriptors();
     return check_output(sheaf__commands_dispatch(&SET, argc, argv));
 }

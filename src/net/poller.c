@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "net/poller.h"
 
+#include "base/descriptor.h"
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/wait.h"
@@ -23,8 +24,12 @@ struct sheaf__poller {
 static sheaf_status open_descriptors(struct sheaf__poller *p, sheaf_error *err)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL};
-    p->epoll = epoll_create1(EPOLL_CLOEXEC);
-    if (p->epoll < 0 || pipe2(p->pipe, O_NONBLOCK | O_CLOEXEC) != 0 ||
+    p->epoll = sheaf__descriptor(epoll_create1(EPOLL_CLOEXEC));
+    if (p->epoll < 0 || pipe2(p->pipe, O_NONBLOCK | O_CLOEXEC) != 0)
+        return sheaf__errno_error(err, errno, NULL, "watch descriptors");
+    for (int i = 0; i < 2; i++)
+        p->pipe[i] = sheaf__descriptor(p->pipe[i]);
+    if (p->pipe[0] < 0 || p->pipe[1] < 0 ||
         epoll_ctl(p->epoll, EPOLL_CTL_ADD, p->pipe[0], &event) != 0)
         return sheaf__errno_error(err, errno, NULL, "watch descriptors");
     return SHEAF_OK;

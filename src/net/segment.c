@@ -2,6 +2,7 @@
 #include "net/segment.h"
 
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "base/digest.h"
 #include "base/error.h"
 #include "base/map.h"
@@ -37,7 +38,7 @@ sheaf_status sheaf__segment_make(size_t size, struct sheaf__segment *segment,
     size_t whole = HEAD + (size + HEAD - 1) / HEAD * HEAD;
     uint8_t *data = NULL;
     SHEAF__TRY(sheaf__random_bytes(ticket->token, sizeof(ticket->token), err));
-    int fd = memfd_create("sheaf", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int fd = sheaf__descriptor(memfd_create("sheaf", MFD_CLOEXEC | MFD_ALLOW_SEALING));
     if (fd < 0)
         return sheaf__errno_error(err, errno, NULL, "make shared memory");
     sheaf_status status = SHEAF_OK;
@@ -78,7 +79,7 @@ sheaf_status sheaf__segment_open(const struct sheaf__segment_ticket *ticket,
     if (ticket->pid <= 0 || ticket->fd < 0 || ticket->size <= HEAD || ticket->size > SIZE_MAX_BYTES)
         return sheaf__error(err, SHEAF_ERR_INCOMPATIBLE, "no shared memory was offered");
     snprintf(path, sizeof(path), "/proc/%lld/fd/%d", (long long)ticket->pid, ticket->fd);
-    int fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    int fd = sheaf__descriptor(open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
     if (fd < 0)
         return sheaf__errno_error(err, errno, path, "open shared memory");
     sheaf_status status = check(fd, ticket, err);
@@ -104,7 +105,7 @@ int sheaf__segment_open_pipe(int64_t pid, int number)
     if (pid <= 0 || number < 0)
         return -1;
     snprintf(path, sizeof(path), "/proc/%lld/fd/%d", (long long)pid, number);
-    int fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    int fd = sheaf__descriptor(open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
     if (fd >= 0 && (fstat(fd, &st) != 0 || !S_ISFIFO(st.st_mode))) {
         close(fd);
         return -1;
@@ -141,7 +142,7 @@ uint64_t sheaf__segment_host(void)
         uint64_t user;
     } id = {.user = geteuid()};
     struct stat st;
-    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    int fd = sheaf__descriptor(open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
     ssize_t got = fd < 0 ? -1 : read(fd, id.boot, sizeof(id.boot));
     if (fd >= 0)
         close(fd);

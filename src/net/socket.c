@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "net/socket.h"
 
+#include "base/descriptor.h"
 #include "base/error.h"
 #include "base/str.h"
 
@@ -113,7 +114,8 @@ int sheaf__socket_resolve(const char *address, char (*texts)[SHEAF__ADDRESS_TEXT
 static int new_socket(const struct addrinfo *a)
 {
     int one = 1;
-    int fd = socket(a->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, a->ai_protocol);
+    int fd = sheaf__descriptor(
+        socket(a->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, a->ai_protocol));
     if (fd >= 0)
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
     return fd;
@@ -171,7 +173,8 @@ int sheaf__socket_accept(int listener, char text[SHEAF__ADDRESS_TEXT])
     struct sockaddr_storage name;
     socklen_t size = sizeof(name);
     int one = 1;
-    int fd = accept4(listener, (struct sockaddr *)&name, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    int fd = sheaf__descriptor(
+        accept4(listener, (struct sockaddr *)&name, &size, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (fd < 0)
         return errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM ? -2 : -1;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));

@@ -704,7 +704,7 @@ static sheaf_status make_worker(struct sheaf__ucx *u, ucp_context_h context, she
     if (status != UCS_OK)
         return failed(u, status, "worker", err);
     /* One of our own, which does not go with the worker while it is watched. */
-    u->lane.fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    u->lane.fd = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
     if (u->lane.fd < 0)
         return sheaf__errno_error(err, errno, NULL, "watch UCX");
     u->header_most = attr.max_am_header < META_INLINE ? attr.max_am_header : META_INLINE;

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -412,6 +413,40 @@ static void read_only_directories_refuse(void **state)
     assert_string_equal(err.file, path);
 }
 
+/* A program that was started with them closed prints into whatever gets their numbers. */
+static void the_first_three_descriptors_are_the_programs(void **state)
+{
+    (void)state;
+    const char *path = rig_path("f");
+    const struct sheaf__fs *fs = sheaf__fs_system();
+    struct sheaf__strings names = {0};
+    void *handle = NULL;
+    bool closed = true;
+    int kept[3], code;
+    for (int i = 0; i < 3; i++) {
+        kept[i] = fcntl(i, F_DUPFD_CLOEXEC, 3);
+        close(i);
+    }
+    code = fs->open(fs->user, path, SHEAF__FILE_NEW, &handle);
+    const int flags = fcntl((int)(intptr_t)handle, F_GETFD);
+    for (int i = 0; i < 3; i++)
+        closed = closed && fcntl(i, F_GETFD) < 0;
+    code = code ? code : fs->close(fs->user, handle);
+    code = code ? code : fs->sync_dir(fs->user, rig_folder());
+    code = code ? code : fs->list(fs->user, rig_folder(), &names);
+    for (int i = 0; i < 3; i++) {
+        closed = closed && fcntl(i, F_GETFD) < 0;
+        dup2(kept[i], i);
+        close(kept[i]);
+    }
+    assert_int_equal(code, 0);
+    assert_true((intptr_t)handle > 2);
+    assert_int_equal(flags, FD_CLOEXEC);
+    assert_true(closed);
+    assert_int_equal(names.count, 1);
+    sheaf__strings_clear(&names);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -424,6 +459,7 @@ int main(void)
         rig_test(a_fault_leaves_nothing_behind),
         rig_test(survives_failed_allocations),
         rig_test(read_only_directories_refuse),
+        rig_test(the_first_three_descriptors_are_the_programs),
     };
     return rig_run(tests);
 }

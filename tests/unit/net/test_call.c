@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "nets.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 /* Requests, replies and posts, over every way. */
 
@@ -323,6 +325,35 @@ static void test_nothing_is_allocated(void **state)
     }
 }
 
+/* ---- descriptors ---- */
+
+/* A program that was started with them closed prints into whatever gets their numbers. */
+static void test_the_first_three_descriptors_are_the_programs(void **state)
+{
+    (void)state;
+    static const enum way ways[] = {TCP, SHM};
+    for (int w = 0; w < 2; w++) {
+        struct nets n;
+        struct server s = {0};
+        bool closed = true;
+        int kept[3];
+        for (int i = 0; i < 3; i++) {
+            kept[i] = fcntl(i, F_DUPFD_CLOEXEC, 3);
+            close(i);
+        }
+        struct sheaf__peer *peer = open_pair(&n, ways[w], &s);
+        check_echo(peer, 10, 600000);
+        for (int i = 0; i < 3; i++) {
+            closed = closed && fcntl(i, F_GETFD) < 0;
+            dup2(kept[i], i);
+            close(kept[i]);
+        }
+        assert_true(closed);
+        sheaf__peer_unref(peer);
+        nets_end(&n);
+    }
+}
+
 /* ---- giving up ---- */
 
 static bool is_held(void *user)
@@ -571,6 +602,7 @@ int main(void)
         rig_test(test_errors),
         rig_test(test_many_outstanding),
         rig_test(test_nothing_is_allocated),
+        rig_test(test_the_first_three_descriptors_are_the_programs),
         rig_test(test_deadline_and_cancel),
         rig_test(test_give_up_half_sent),
         rig_test(test_done_callback),
