@@ -7,6 +7,7 @@
 #include "base/fs.h"
 #include "base/mem.h"
 #include "base/thread.h"
+#include "base/wait.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -199,7 +200,10 @@ sheaf_status sheaf__file_read_at(struct sheaf__file *file, uint64_t offset, void
         size_t n = 0;
         int code = file->fs->read_at(file->fs->user, file->handle, offset + done,
                                      (char *)data + done, size - done, &n);
-        if (code == EINTR)
+        /* How long a pipe may rest only its writer knows, or who stops the program. */
+        if (code == EAGAIN)
+            SHEAF__TRY(sheaf__wait_sleep(sheaf__clock_now(), NULL, err));
+        if (code == EINTR || code == EAGAIN)
             continue;
         if (code) {
             sheaf__errno_error(err, code, file->path, "read");

@@ -11,6 +11,7 @@ struct sheaf__fs {
     void *user;
     int (*open)(void *user, const char *path, enum sheaf__file_mode mode, void **handle);
     int (*close)(void *user, void *handle);
+    /* EAGAIN: a pipe, to which nothing was written for a while. */
     int (*read_at)(void *user, void *handle, uint64_t offset, void *data, size_t size, size_t *got);
     int (*write_at)(void *user, void *handle, uint64_t offset, const void *data, size_t size,
                     size_t *done);

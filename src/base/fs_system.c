@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <poll.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,6 +26,9 @@
 #define GPFS_MAGIC   0x47504653
 #define BEEGFS_MAGIC 0x19830326
 
+/* How long a read waits for a pipe's writer before its caller looks whether to go on. */
+#define PIPE_PATIENCE_MS 100
+
 /* A handle is the descriptor itself. */
 static int descriptor(void *handle)
 {
@@ -34,7 +38,7 @@ static int descriptor(void *handle)
 static int open_file(void *user, const char *path, enum sheaf__file_mode mode, void **handle)
 {
     static const int flags[] = {
-        [SHEAF__FILE_READ] = O_RDONLY,
+        [SHEAF__FILE_READ] = O_RDONLY | O_NONBLOCK, /* of a pipe that nobody writes to yet */
         [SHEAF__FILE_CREATE] = O_RDWR | O_CREAT | O_TRUNC,
         [SHEAF__FILE_NEW] = O_RDWR | O_CREAT | O_EXCL,
         [SHEAF__FILE_UPDATE] = O_RDWR | O_CREAT,
@@ -61,12 +65,25 @@ static int close_file(void *user, void *handle)
     return close(descriptor(handle)) < 0 && errno != EINTR ? errno : 0;
 }
 
+/* A pipe that had no writer yet ends only after it had one: until then a read would say that it is over, and poll
+ * does not. */
+static ssize_t read_stream(int fd, void *data, size_t size)
+{
+    struct pollfd waited = {.fd = fd, .events = POLLIN};
+    const int ready = poll(&waited, 1, PIPE_PATIENCE_MS);
+    if (ready > 0)
+        return read(fd, data, size);
+    if (ready == 0)
+        errno = EAGAIN;
+    return -1;
+}
+
 static int read_at(void *user, void *handle, uint64_t offset, void *data, size_t size, size_t *got)
 {
     (void)user;
     ssize_t n = pread(descriptor(handle), data, size, (off_t)offset);
     if (n < 0 && errno == ESPIPE)
-        n = read(descriptor(handle), data, size);
+        n = read_stream(descriptor(handle), data, size);
     if (n < 0)
         return errno;
     *got = (size_t)n;

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static void put(const char *path, const char *text)
@@ -447,6 +448,35 @@ static void the_first_three_descriptors_are_the_programs(void **state)
     sheaf__strings_clear(&names);
 }
 
+static void a_pipe_is_waited_for_until_the_program_is_stopped(void **state)
+{
+    (void)state;
+    const char *path = rig_path("pipe");
+    const struct sheaf__fs *fs = sheaf__fs_system();
+    struct sheaf__file *f = NULL;
+    void *handle = NULL;
+    char data[8];
+    size_t got = 9;
+    sheaf_error err = {0};
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(fs->open(fs->user, path, SHEAF__FILE_READ, &handle), 0);
+    assert_int_equal(fs->read_at(fs->user, handle, 0, data, 8, &got), EAGAIN);
+    assert_int_equal(fs->close(fs->user, handle), 0);
+    rig_ok(sheaf__file_open(path, SHEAF__FILE_READ, &f, &err), &err);
+    const int writer = open(path, O_WRONLY | O_NONBLOCK);
+    assert_int_equal(write(writer, "abc", 3), 3);
+    close(writer);
+    rig_ok(sheaf__file_read_at(f, 0, data, 8, &got, &err), &err);
+    assert_int_equal(got, 3);
+    assert_memory_equal(data, "abc", 3);
+    rig_ok(sheaf__file_close(f, &err), &err);
+    rig_ok(sheaf__file_open(path, SHEAF__FILE_READ, &f, &err), &err);
+    sheaf_stop();
+    rig_fails(sheaf__file_read_at(f, 0, data, 8, &got, &err), &err, SHEAF_ERR_CANCELLED,
+              "asked to stop");
+    rig_ok(sheaf__file_close(f, &err), &err);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -460,6 +490,7 @@ int main(void)
         rig_test(survives_failed_allocations),
         rig_test(read_only_directories_refuse),
         rig_test(the_first_three_descriptors_are_the_programs),
+        rig_test(a_pipe_is_waited_for_until_the_program_is_stopped),
     };
     return rig_run(tests);
 }
