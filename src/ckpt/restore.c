@@ -187,6 +187,16 @@ static void warn_of_missing(const struct restoring *r, const struct sheaf__ckpt_
                has_file ? "" : ".sheaf' is not beside it");
 }
 
+static sheaf_status check_blobs(const struct restoring *r, sheaf_error *err)
+{
+    for (size_t i = 0; i < r->objects.blob_count; i++) {
+        const sheaf_trackable *t = r->objects.blobs[i].trackable;
+        if (t->cls->check)
+            SHEAF__TRY(t->cls->check(t, err));
+    }
+    return SHEAF_OK;
+}
+
 /* The objects beside TensorFlow's. One that comes later and is not in the file stays as it is. */
 static sheaf_status accept_blobs(struct restoring *r, sheaf_error *err)
 {
@@ -262,6 +272,7 @@ static void end_restore(struct restoring *r)
 
 static sheaf_status restore_matched(struct restoring *r, sheaf_error *err)
 {
+    SHEAF__TRY(check_blobs(r, err));
     SHEAF__TRY(deal(r, err));
     SHEAF__TRY(read_local(r, err));
     SHEAF__TRY(read_remote(r, err));

@@ -87,8 +87,23 @@ static size_t common_directory(const sheaf_bytes *names, size_t count)
     return slash;
 }
 
-/* A checksum of strings that may be names of files, wherever their directory is. */
-static bool tell_names(const struct from_slices *p, uint32_t *crc)
+/* As much of a name as a line of text has room for. */
+static void add_name(sheaf_bytes name, size_t start, struct sheaf__str *text)
+{
+    enum { ROOM = 48 };
+    char shown[256];
+    size_t size = 0;
+    for (size_t i = start; i < name.size && size < sizeof(shown) - 1; i++) {
+        const unsigned char c = (unsigned char)name.data[i];
+        shown[size++] = c < ' ' || c == 127 ? '?' : (char)c;
+    }
+    shown[size] = 0;
+    sheaf__str_shorten(shown, ROOM);
+    sheaf__str_printf(text, " from %s", shown);
+}
+
+/* Strings that may be names of files, wherever their directory is: the first of them and a checksum. */
+static void add_names(const struct from_slices *p, struct sheaf__str *text)
 {
     const sheaf_tensor *t = p->slices->count == 1 ? p->slices->items[0].tensor : NULL;
     const sheaf_bytes *names = t && t->dtype == SHEAF_STRING && t->shape.rank == 1 ? t->data : NULL;
@@ -96,23 +111,22 @@ static bool tell_names(const struct from_slices *p, uint32_t *crc)
     for (size_t i = 0; names && i < p->rows; i++)
         size += names[i].size + 1;
     if (size == 0 || size > TOLD)
-        return false;
+        return;
     const size_t start = common_directory(names, p->rows);
-    *crc = 0;
+    uint32_t crc = 0;
     for (size_t i = 0; i < p->rows; i++) {
-        *crc = sheaf__crc32c_extend(*crc, names[i].data + start, names[i].size - start);
-        *crc = sheaf__crc32c_extend(*crc, "", 1);
+        crc = sheaf__crc32c_extend(crc, names[i].data + start, names[i].size - start);
+        crc = sheaf__crc32c_extend(crc, "", 1);
     }
-    return true;
+    add_name(names[0], start, text);
+    sheaf__str_printf(text, ", %08x", crc);
 }
 
 static void explain(const sheaf_dataset *d, struct sheaf__str *text)
 {
     const struct from_slices *p = (const void *)d->params;
-    uint32_t crc;
     sheaf__str_printf(text, "(%zu", p->rows);
-    if (tell_names(p, &crc))
-        sheaf__str_printf(text, ", %08x", crc);
+    add_names(p, text);
     sheaf__str_add(text, ")");
 }
 

@@ -193,6 +193,12 @@ sheaf_status sheaf_iterator_restore(sheaf_iterator *it, sheaf_bytes position, sh
 
 /* ---- in a checkpoint ---- */
 
+static sheaf_status trackable_check(const sheaf_trackable *t, sheaf_error *err)
+{
+    const sheaf_iterator *it = t->object;
+    return it->dataset ? sheaf__error_copy(err, &it->dataset->error) : SHEAF_OK;
+}
+
 static sheaf_status trackable_save(sheaf_trackable *t, sheaf_bytes *bytes, sheaf_error *err)
 {
     return sheaf_iterator_save(t->object, bytes, err);
@@ -212,8 +218,10 @@ static void trackable_settle(sheaf_trackable *t, bool take_it)
     sheaf__position_free(&it->accepted);
 }
 
-const struct sheaf__trackable_class sheaf__iterator_trackable_class = {
-    .save = trackable_save, .accept = trackable_accept, .settle = trackable_settle};
+const struct sheaf__trackable_class sheaf__iterator_trackable_class = {.check = trackable_check,
+                                                                       .save = trackable_save,
+                                                                       .accept = trackable_accept,
+                                                                       .settle = trackable_settle};
 
 sheaf_trackable *sheaf_iterator_trackable(sheaf_iterator *it)
 {

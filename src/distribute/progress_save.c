@@ -233,12 +233,21 @@ static sheaf_status check(sheaf_dist_dataset *d, const struct sheaf__position *i
     return check_reshard(d, in, err);
 }
 
+/* Files that are missing now are not what the checkpoint was saved with, and that says nothing. */
+static sheaf_status check_object(const sheaf_trackable *t, sheaf_error *err)
+{
+    const sheaf_dist_dataset *d = t->object;
+    SHEAF__TRY(sheaf__error_copy(err, &d->latched));
+    for (int i = 0; i < d->dataset_count; i++)
+        SHEAF__TRY(sheaf__error_copy(err, &d->datasets[i]->error));
+    return SHEAF_OK;
+}
+
 static sheaf_status accept(sheaf_trackable *t, const sheaf_bytes *bytes, sheaf_error *err)
 {
     sheaf_dist_dataset *d = t->object;
     struct sheaf__position in;
     sheaf_bytes found = bytes ? *bytes : (sheaf_bytes){0};
-    SHEAF__TRY(sheaf__error_copy(err, &d->latched));
     if (is_told(d)) {
         sheaf_bytes own = {0};
         SHEAF__TRY(d->strategy->cls->marked(d->strategy, &own, err));
@@ -289,7 +298,7 @@ static void settle(sheaf_trackable *t, bool taken)
 }
 
 const struct sheaf__trackable_class sheaf__progress_trackable_class = {
-    .save = save, .accept = accept, .settle = settle};
+    .check = check_object, .save = save, .accept = accept, .settle = settle};
 
 sheaf_trackable *sheaf_dist_dataset_trackable(sheaf_dist_dataset *d)
 {

@@ -375,9 +375,10 @@ static void test_shuffle_moves_behind_the_shard(void **state)
     const sheaf_interleave_options two = {.cycle_length = 2};
     d = sheaf_dataset_interleave(sheaf_dataset_repeat(d, 2), sheaf_open_tfrecord, NULL, &two);
     struct sheaf__split_dataset out = make(sheaf_dataset_batch(d, 4, NULL), 2, 1, 1);
-    assert_pipeline(out.dataset, "list_files(8, 7a5cb978)\nrepeat(2)\nshard(2, 1)\nshuffle(8)\n"
-                                 "interleave(cycle 2, block 1) of tfrecord\nbatch(4)\n"
-                                 "rebatch(2, 2)\nprefetch(1)\n");
+    assert_pipeline(out.dataset,
+                    "list_files(8 from a0.tfrecord, 7a5cb978)\nrepeat(2)\nshard(2, 1)\nshuffle(8)\n"
+                    "interleave(cycle 2, block 1) of tfrecord\nbatch(4)\n"
+                    "rebatch(2, 2)\nprefetch(1)\n");
     assert_string_equal(out.why, "autoshard policy FILE: the source reads files");
     sheaf__split_free(&out);
 }

@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 #include "base/thread.h"
+#include "tensor/trackable.h"
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -277,6 +278,20 @@ static void refuses(sheaf_dataset *d, const struct saved *s, sheaf_status status
     sheaf_dataset_free(d);
 }
 
+/* What is wrong with the pipeline itself is the error, with or without a checkpoint. */
+static void test_missing_files(void **state)
+{
+    (void)state;
+    sheaf_dataset *d = sheaf_list_files("/nonexistent/*", NULL);
+    sheaf_iterator *it = sheaf_dataset_iterate(d);
+    const sheaf_trackable *t = sheaf_iterator_trackable(it);
+    sheaf_error err = {0};
+    rig_fails(t->cls->check(t, &err), &err, SHEAF_ERR_INVALID_ARGUMENT,
+              "stage 1 (list_files): no files matched");
+    sheaf_iterator_free(it);
+    sheaf_dataset_free(d);
+}
+
 static void test_other_pipelines(void **state)
 {
     (void)state;
@@ -418,6 +433,7 @@ int main(int argc, char **argv)
                                        rig_test(test_files),
                                        rig_test(test_refusals),
                                        rig_test(test_two_iterators),
+                                       rig_test(test_missing_files),
                                        rig_test(test_other_pipelines),
                                        rig_test(test_damaged),
                                        rig_test(test_data_that_changed),

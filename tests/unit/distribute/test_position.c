@@ -674,16 +674,42 @@ static void test_ps_workers(void **state)
     }
 }
 
+/* Files that are missing when a job goes on are the error, as they are when it begins; not that the checkpoint's pipeline
+ * is another. Where it is, names of files tell which. */
+static void test_other_files(void **state)
+{
+    (void)state;
+    static struct job job;
+    write_files();
+    job = (struct job){
+        .kind = READ, .workers = 1, .replicas = 1, .batch = 8, .stop = 2, .path = rig_path("ckpt")};
+    run_job(&job);
+    for (int i = 0; i < 2; i++) {
+        sheaf_error err = {0};
+        folder = i == 0 ? "/nonexistent" : rig_golden("tfrecord");
+        sheaf_dist_dataset *d = sheaf_distribute_dataset(NULL, dataset(&job), NULL);
+        sheaf_checkpoint *c = sheaf_checkpoint_new();
+        sheaf_checkpoint_add(c, "input", sheaf_dist_dataset_trackable(d));
+        const sheaf_status status = sheaf_checkpoint_restore(c, job.path, &err);
+        if (i == 0)
+            rig_fails(status, &err, SHEAF_ERR_INVALID_ARGUMENT,
+                      "stage 1 (list_files): no files matched pattern \"/nonexistent/*.tfrecord\"");
+        else
+            rig_fails(status, &err, SHEAF_ERR_FAILED_PRECONDITION,
+                      "its line 1 is \"list_files(8 from 0.tfrecord, ");
+        assert_int_equal(!strncmp(err.message, "stage", 5), i == 0);
+        sheaf_checkpoint_free(c);
+        sheaf_dist_dataset_free(d);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {rig_test(test_T25_unseeded),
-                                       rig_test(test_goes_on),
-                                       rig_test(test_other_workers),
-                                       rig_test(test_T40_at_the_border),
-                                       rig_test(test_keeps_the_order),
-                                       rig_test(test_refusals),
-                                       rig_test(test_iterator_in_a_checkpoint),
-                                       rig_test(test_after_an_error),
-                                       rig_test(test_ps_workers)};
+    const struct CMUnitTest tests[] = {
+        rig_test(test_T25_unseeded),    rig_test(test_goes_on),
+        rig_test(test_other_workers),   rig_test(test_T40_at_the_border),
+        rig_test(test_keeps_the_order), rig_test(test_refusals),
+        rig_test(test_other_files),     rig_test(test_iterator_in_a_checkpoint),
+        rig_test(test_after_an_error),  rig_test(test_ps_workers)};
     return rig_run(tests);
 }
