@@ -173,3 +173,38 @@ const char *sheaf__match_key(const struct sheaf__ckpt_match *m, const struct she
     }
     return NULL;
 }
+
+static bool has_child(const struct sheaf__graph_node *node, int32_t child)
+{
+    size_t i = 0;
+    while (i < node->child_count && node->children[i].node != child)
+        i++;
+    return i < node->child_count;
+}
+
+/* The whole that the file has, but with less in it. NULL: nothing is missing in one. */
+static const char *whole_around(const struct sheaf__ckpt_match *m, int32_t node)
+{
+    for (size_t i = 0; i < m->objects->node_count && m->file->graph.count; i++) {
+        const char *whole = m->objects->nodes[i].trackable->cls->whole;
+        if (whole && m->nodes[i] >= 0 && has_child(&m->objects->graph.nodes[i], node))
+            return whole;
+    }
+    return NULL;
+}
+
+sheaf_status sheaf__match_missing(const struct sheaf__ckpt_match *m,
+                                  const struct sheaf__ckpt_tensor *t, sheaf_error *err)
+{
+    const struct sheaf__place place = {m->file->path, SHEAF__UNKNOWN, SHEAF__UNKNOWN};
+    const char *path = m->objects->nodes[t->node].path;
+    const char *name = plain_name(&m->objects->graph.nodes[t->node]);
+    const char *whole = whole_around(m, t->node);
+    if (whole)
+        return sheaf__error_at(err, SHEAF_ERR_INVALID_ARGUMENT, &place,
+                               "saved with another %s: it has no '%s', expected '%s'", whole, path,
+                               name ? name : t->item.saveable.attribute);
+    return sheaf__error_at(err, SHEAF_ERR_NOT_FOUND, &place,
+                           "the checkpoint has no value for object '%s' (%s)", path,
+                           t->item.saveable.attribute);
+}

@@ -18,5 +18,8 @@ struct sheaf__ckpt_match {
 sheaf_status sheaf__match_all(const struct sheaf__ckpt_match *m, int32_t first, sheaf_error *err);
 /* The key under which the file has a tensor, NULL if it has none. */
 const char *sheaf__match_key(const struct sheaf__ckpt_match *m, const struct sheaf__ckpt_tensor *t);
+/* The error of a tensor that the file should have and has not. */
+sheaf_status sheaf__match_missing(const struct sheaf__ckpt_match *m,
+                                  const struct sheaf__ckpt_tensor *t, sheaf_error *err);
 
 #endif

@@ -89,15 +89,6 @@ static bool add_item(struct task_items *task, const struct sheaf__ckpt_tensor *t
     return true;
 }
 
-static sheaf_status missing(const struct restoring *r, const struct sheaf__ckpt_tensor *t,
-                            sheaf_error *err)
-{
-    struct sheaf__place place = {r->from->path, SHEAF__UNKNOWN, SHEAF__UNKNOWN};
-    return sheaf__error_at(err, SHEAF_ERR_NOT_FOUND, &place,
-                           "the checkpoint has no value for object '%s' (%s)",
-                           r->objects.nodes[t->node].path, t->item.saveable.attribute);
-}
-
 static sheaf_status deal(struct restoring *r, sheaf_error *err)
 {
     struct sheaf__save_group *g = r->objects.group;
@@ -119,7 +110,7 @@ static sheaf_status deal(struct restoring *r, sheaf_error *err)
         if (!key && (t->owner == r->optional || r->lenient))
             continue;
         if (!key)
-            return missing(r, t, err);
+            return sheaf__match_missing(&m, t, err);
         struct task_items *task = find_task(r, local ? NULL : t->item.saveable.device);
         if (!task || !add_item(task, t, key))
             return no_memory(err);
@@ -291,8 +282,9 @@ static sheaf_status settle_all(struct restoring *r, sheaf_status status, sheaf_e
         (void)g->cls->settle(g, false, NULL);
     settle_blobs(r, status >= 0);
     const struct sheaf_bundle *b = r->from ? r->from->bundle : NULL;
-    if (status < 0 && b && b->sidecar.description)
-        sheaf__error_suffix(err, "(saved with sharding '%s')", b->sidecar.description);
+    const char *sharding = b ? b->sidecar.description : NULL;
+    if (status < 0 && sharding && strcmp(sharding, sheaf_shard_by_task()->description) != 0)
+        sheaf__error_suffix(err, "(saved with sharding '%s')", sharding);
     return status;
 }
 
