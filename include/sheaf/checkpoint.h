@@ -192,7 +192,8 @@ SHEAF_CHECKED sheaf_status sheaf_checkpoint_wait(const char *directory, const ch
                                                  double deadline, const char **path,
                                                  sheaf_error *err);
 /** The same, and restores it; one that is deleted meanwhile, because newer ones came, is skipped, and a damaged one is
- *  passed over with a warning, as by sheaf_manager_restore(). */
+ *  passed over with a warning, as by sheaf_manager_restore(). If without `previous` only damaged ones have come, the newest
+ *  one's damage is the error. */
 SHEAF_CHECKED sheaf_status sheaf_checkpoint_restore_next(sheaf_checkpoint *c, const char *directory,
                                                          const char *previous, double deadline,
                                                          const char **path, sheaf_error *err);

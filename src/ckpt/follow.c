@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/wait.h"
@@ -57,6 +58,17 @@ static sheaf_status look(struct next *n, sheaf_error *err)
     return status;
 }
 
+static sheaf_status waited_in_vain(const struct next *n, double deadline, sheaf_error *err)
+{
+    const char *damaged = n->left_out && n->left_out->count ? " that can be read" : "";
+    if (!sheaf__file_exists(n->directory))
+        return sheaf__error(err, SHEAF_ERR_DEADLINE,
+                            "no checkpoint in '%s' after %g s: no such directory", n->directory,
+                            deadline);
+    return sheaf__error(err, SHEAF_ERR_DEADLINE, "no %scheckpoint%s in '%s' after %g s",
+                        n->previous ? "new " : "", damaged, n->directory, deadline);
+}
+
 static sheaf_status wait_for(struct next *n, double deadline, sheaf_error *err)
 {
     const int64_t until = sheaf__clock_deadline(deadline);
@@ -69,8 +81,7 @@ static sheaf_status wait_for(struct next *n, double deadline, sheaf_error *err)
             return n->path ? SHEAF_OK : SHEAF_END;
         int64_t now = sheaf__clock_now();
         if (now >= until)
-            return sheaf__error(err, SHEAF_ERR_DEADLINE, "no new checkpoint in '%s' after %g s",
-                                n->directory, deadline);
+            return waited_in_vain(n, deadline, err);
         int64_t next = until - now < POLL ? until : now + POLL;
         SHEAF__TRY(sheaf__wait_sleep(next, NULL, err));
     }
@@ -100,10 +111,14 @@ sheaf_status sheaf_checkpoint_restore_next(sheaf_checkpoint *c, const char *dire
 {
     SHEAF__TRY(sheaf__checkpoint_check_objects(c, err));
     struct next n = {.directory = directory, .previous = previous, .left_out = &c->left_out};
+    sheaf_error damage = {0};
     for (;;) {
         bool damaged;
         sheaf_error fault = {0};
         sheaf_status status = wait_for(&n, deadline, err);
+        const bool none = status == SHEAF_END || status == SHEAF_ERR_DEADLINE;
+        if (none && !previous && damage.status < 0) /* there are some, and none is sound */
+            return sheaf__error_copy(err, &damage);
         if (status != SHEAF_OK)
             return status;
         if (sheaf__checkpoint_try(c, n.path, &damaged, &fault) >= 0) {
@@ -115,5 +130,6 @@ sheaf_status sheaf_checkpoint_restore_next(sheaf_checkpoint *c, const char *dire
         if (!damaged)
             return sheaf__error_copy(err, &fault);
         SHEAF__TRY(leave_out(c, n.path, &fault, err));
+        sheaf__error_keep_first(&damage, &fault);
     }
 }

@@ -262,7 +262,7 @@ def case_predict_json(t):
 
 
 def case_predict_nothing(t):
-    t.digits("--predict").fails("no new checkpoint", t.out)
+    t.digits("--predict").fails("no checkpoint in", t.out, "no such directory")
 
 
 def case_tools(t):

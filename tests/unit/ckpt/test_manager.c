@@ -496,14 +496,38 @@ static void follows_to_the_end(void **state)
     sheaf_frame_clear();
 }
 
+/* Where there are only damaged ones, what is wrong with the newest is the error, not that time is up. */
+static void follower_tells_of_damage(void **state)
+{
+    (void)state;
+    sheaf_error err = {0};
+    const char *path = NULL;
+    struct run r = start(NULL), f = start(&(sheaf_manager_options){.name = "follower"});
+    for (int i = 1; i <= 2; i++) {
+        save(&r, (float)i);
+        flip(i == 1 ? "run/ckpt-1.data-00000-of-00001" : "run/ckpt-2.data-00000-of-00001", 1);
+    }
+    rig_fails(sheaf_checkpoint_restore_next(f.checkpoint, rig_path("run"), NULL, 0.01, &path, &err),
+              &err, SHEAF_ERR_DATA_LOSS, "checksum mismatch");
+    assert_non_null(strstr(err.file, "ckpt-2.data"));
+    assert_int_equal(count_of(rig_log_take(), "cannot be read and is left out"), 2);
+    rig_fails(sheaf_checkpoint_restore_next(f.checkpoint, rig_path("run"), NULL, 0.01, &path, &err),
+              &err, SHEAF_ERR_DEADLINE, "no checkpoint that can be read in");
+    assert_null(path);
+    end(&f);
+    end(&r);
+}
+
 static void waits_no_longer_than_told(void **state)
 {
     (void)state;
     sheaf_error err;
     const char *path = NULL;
     rig_fails(sheaf_checkpoint_wait(rig_path("run"), NULL, 0.01, &path, &err), &err,
-              SHEAF_ERR_DEADLINE, "no new checkpoint in");
+              SHEAF_ERR_DEADLINE, "/run' after 0.01 s: no such directory");
     struct run r = start(NULL);
+    rig_fails(sheaf_checkpoint_wait(rig_folder(), NULL, 0.01, &path, &err), &err,
+              SHEAF_ERR_DEADLINE, "no checkpoint in");
     save(&r, 1);
     rig_ok(sheaf_checkpoint_wait(rig_path("run"), NULL, 0.01, &path, &err), &err);
     rig_fails(sheaf_checkpoint_wait(rig_path("run"), path, 0.12, &path, &err), &err,
@@ -856,6 +880,7 @@ int main(void)
         rig_test(state_file_of_elsewhere),
         rig_test(one_writer),
         rig_test(none_is_replaced),
+        rig_test(follower_tells_of_damage),
         rig_test(follower_passes_over_damage),
         rig_test(another_program_is_an_error),
         rig_test(bad_options),
