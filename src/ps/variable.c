@@ -334,12 +334,15 @@ static int64_t choose_parts(struct sheaf__ps_client *client, const sheaf_variabl
     int64_t parts = 1;
     if (request->options.colocate_with)
         return 1;
+    sheaf__mutex_lock(&client->lock);
+    const uint32_t before = client->numbers;
+    sheaf__mutex_unlock(&client->lock);
     if (sheaf__ps_parts(&client->partitioner, request->dtype, request->shape, &parts, err) < 0)
         sheaf__error_prefix(err, "variable '%s'", request->name);
-    else if (parts > SHEAF__PS_MOST_VARIABLES - (int64_t)client->numbers)
+    else if (parts > SHEAF__PS_MOST_VARIABLES - (int64_t)before)
         sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
                      "variable '%s' in %lld parts, and %u before them, expected at most %d",
-                     request->name, (long long)parts, client->numbers, SHEAF__PS_MOST_VARIABLES);
+                     request->name, (long long)parts, before, SHEAF__PS_MOST_VARIABLES);
     return err->status < 0 ? 1 : parts;
 }
 

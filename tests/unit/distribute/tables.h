@@ -20,8 +20,8 @@ struct tables {
     sheaf_checkpoint *checkpoint; /* of all of it */
 };
 
-/* Makes the model in the scope of `s`, with slots; trains some steps from step `first` on, no replica looking up in all parts of
- * the table; frees it, whatever has become of it. */
+/* Makes the model in the scope of `s`, with slots; trains some steps from step `first` on, each of which looks up a few of the rows;
+ * frees it, whatever has become of it. */
 sheaf_status tables_make(struct tables *t, sheaf_strategy *s, const struct tables_rule *rule,
                          sheaf_error *err);
 sheaf_status tables_train(struct tables *t, sheaf_strategy *s, int first, int steps,

@@ -366,19 +366,19 @@ static void test_shared_by_workers(void **state)
 
 /* ---- what is refused ---- */
 
+/* Along two axes, or into every row of vectors. */
 static sheaf_shape two_axes(sheaf_dtype dtype, sheaf_shape shape, const int64_t *args, void *user)
 {
     (void)dtype;
-    (void)shape;
     (void)args;
     (void)user;
-    return SHEAF_SHAPE(2, 2);
+    return shape.rank == 1 ? shape : SHEAF_SHAPE(2, 2);
 }
 
 static sheaf_status refused_worker(struct rig_task *task)
 {
     sheaf_strategy *s = NULL;
-    sheaf_variable *v[3] = {NULL};
+    sheaf_variable *v[4] = {NULL};
     sheaf_error err = {0};
     RIG_CHECK(task, open_ps(sheaf_partitioner_fixed(-4), &s, &err) == SHEAF_ERR_INVALID_ARGUMENT);
     RIG_CHECK(task, strstr(err.message, "a partitioner of -4 parts"));
@@ -392,6 +392,8 @@ static sheaf_status refused_worker(struct rig_task *task)
         v[1] = sheaf_variable_new("scalar", sheaf_float(1), NULL); /* R5.32 */
         const sheaf_variable_options with = {.colocate_with = elsewhere};
         v[2] = sheaf_variable_new("with", sheaf_float(1), &with);
+        v[3] =
+            sheaf_variable_init("many", SHEAF_INT8, SHEAF_SHAPE(1 << 23), sheaf_init_zeros(), NULL);
     }
     RIG_CHECK(task, sheaf_variable_status(v[0], &err) == SHEAF_ERR_INVALID_ARGUMENT);
     RIG_CHECK(task,
@@ -400,8 +402,11 @@ static sheaf_status refused_worker(struct rig_task *task)
     RIG_CHECK(task, sheaf_variable_status(v[1], &err) == SHEAF_OK);
     RIG_CHECK(task, sheaf_variable_status(v[2], &err) == SHEAF_ERR_INVALID_ARGUMENT);
     RIG_CHECK(task, strstr(err.message, "with 'plain', which is none of the same strategy"));
+    RIG_CHECK(task, sheaf_variable_status(v[3], &err) == SHEAF_ERR_INVALID_ARGUMENT);
+    RIG_CHECK(task, strstr(err.message, "variable 'many' in 8388608 parts, and 3 before them, "
+                                        "expected at most 4194304"));
     sheaf_variable_free(elsewhere);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 4; i++)
         sheaf_variable_free(v[i]);
     return close_ps(s, status, &task->err);
 }
