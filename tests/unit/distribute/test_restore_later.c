@@ -21,7 +21,8 @@ struct job {
     bool alone;        /* the first worker does all the steps */
     float saved[SIZE]; /* the values then, and after one more step */
     float after[SIZE];
-    double seen; /* by all replicas when it was saved */
+    struct job *result; /* where the first worker puts it with what it found */
+    double seen;        /* by all replicas when it was saved */
 };
 
 struct made {
@@ -94,22 +95,24 @@ static sheaf_status steps(sheaf_strategy *s, struct made *m, int count, sheaf_er
     return SHEAF_OK;
 }
 
-/* From the beginning: what is there when it is saved, and one step later. */
-static sheaf_status begin(sheaf_strategy *s, struct made *m, struct job *job, bool works,
-                          sheaf_error *err)
+/* From the beginning: what is there when it is saved, and one step later, which the first worker tells. */
+static sheaf_status begin(struct rig_task *task, sheaf_strategy *s, struct made *m, bool works)
 {
+    struct job found = *m->job;
     make(m, s);
     add(m);
-    SHEAF__TRY(sheaf_optimizer_build(m->adam, &m->w, 1, err));
+    SHEAF__TRY(sheaf_optimizer_build(m->adam, &m->w, 1, &task->err));
     if (!works)
         return SHEAF_OK;
-    SHEAF__TRY(steps(s, m, STEPS, err));
+    SHEAF__TRY(steps(s, m, STEPS, &task->err));
     if (m->seen)
-        job->seen = sheaf_tensor_number(sheaf_value(m->seen), 0);
-    copy_value(job->saved, m->w);
-    SHEAF__TRY(sheaf_checkpoint_write(m->c, job->path, NULL, err));
-    SHEAF__TRY(steps(s, m, 1, err));
-    copy_value(job->after, m->w);
+        found.seen = sheaf_tensor_number(sheaf_value(m->seen), 0);
+    copy_value(found.saved, m->w);
+    SHEAF__TRY(sheaf_checkpoint_write(m->c, found.path, NULL, &task->err));
+    SHEAF__TRY(steps(s, m, 1, &task->err));
+    copy_value(found.after, m->w);
+    if (task->index == 0)
+        *found.result = found;
     return SHEAF_OK;
 }
 
@@ -164,13 +167,13 @@ static sheaf_status resume(struct rig_task *task, sheaf_strategy *s, struct made
 
 static sheaf_status run(struct rig_task *task)
 {
-    struct job *job = task->user;
+    const struct job *job = task->user;
     struct made m = {.job = job, .c = sheaf_checkpoint_new()};
     const bool works = !job->alone || task->index == 0;
     sheaf_strategy *s = strategy_of_task(task, job->name, job->replicas);
     sheaf_status status = s ? SHEAF_OK : task->err.status;
     if (status >= 0)
-        status = job->resumes ? resume(task, s, &m, works) : begin(s, &m, job, works, &task->err);
+        status = job->resumes ? resume(task, s, &m, works) : begin(task, s, &m, works);
     if (status >= 0)
         status = sheaf_strategy_join(s, 0, &task->err);
     sheaf_checkpoint_expect_partial(m.c);
@@ -181,7 +184,10 @@ static sheaf_status run(struct rig_task *task)
 
 static void train_and_resume(struct job job, struct jobs cluster)
 {
+    struct job trained = {0};
+    job.result = &trained;
     run_cluster(cluster, run, &job, 60);
+    job = trained;
     job.resumes = true;
     for (int i = 0; i < 4; i++) {
         job.builds = i % 2 || job.alone;
