@@ -158,6 +158,9 @@ static sheaf_status user_key(struct sheaf__secret *secret, sheaf_error *err)
         status = check_mode(path, true, err);
     if (status == SHEAF_OK)
         status = read_secret(path, secret, err);
+    if (status < 0 && path)
+        sheaf__error_prefix(err,
+                            "the user's key, for which SHEAF_SECRET_FILE may name another file");
     sheaf__free(path);
     sheaf__free(directory);
     return status;
@@ -184,6 +187,6 @@ sheaf_status sheaf__secret_find(bool loopback, struct sheaf__secret *secret, she
     if (loopback)
         return user_key(secret, err);
     return sheaf__error(err, SHEAF_ERR_FAILED_PRECONDITION,
-                        "no secret for a cluster of several machines: name a file that all tasks "
-                        "have with SHEAF_SECRET_FILE, or set SHEAF_INSECURE=1");
+                        "no secret for a cluster with addresses that are not loopback: name a file "
+                        "that all tasks have with SHEAF_SECRET_FILE, or set SHEAF_INSECURE=1");
 }

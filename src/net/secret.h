@@ -14,7 +14,7 @@ struct sheaf__secret {
 };
 
 /* Finds the secret of the current context: the file SHEAF_SECRET_FILE; else, where every task of
- * the cluster is on this machine (`loopback`), a key of the user that is made at first use (mode
+ * the cluster has a loopback address (`loopback`), a key of the user that is made at first use (mode
  * 0600, $XDG_STATE_HOME/sheaf/key, ~/.local/state/sheaf/key or $XDG_RUNTIME_DIR/sheaf/key); else
  * none if SHEAF_INSECURE is 1, and FAILED_PRECONDITION, which says what to do, otherwise. */
 sheaf_status sheaf__secret_find(bool loopback, struct sheaf__secret *secret, sheaf_error *err);

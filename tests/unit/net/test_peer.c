@@ -737,9 +737,21 @@ static void test_secret_of_the_user(void **state)
     rig_ok(sheaf__file_stat(rig_path("state/sheaf/key"), &st, &err), &err);
     assert_int_equal(st.mode & 0777, 0600);
     rig_fails(sheaf__secret_find(false, &b, &err), &err, SHEAF_ERR_FAILED_PRECONDITION,
-              "SHEAF_SECRET_FILE");
+              "no secret for a cluster with addresses that are not loopback: name a file that all "
+              "tasks have with SHEAF_SECRET_FILE");
     rig_ok(sheaf__file_chmod(rig_path("state/sheaf/key"), 0644, &err), &err);
     rig_fails(sheaf__secret_find(true, &b, &err), &err, SHEAF_ERR_PERMISSION, "expected 0600");
+    /* What cannot be made is told of as what it is for. */
+    rig_ok(sheaf__file_unlink(rig_path("state/sheaf/key"), &err), &err);
+    rig_ok(sheaf__file_mkdir(rig_path("state/sheaf/key.lock.d"), 0, &err), &err);
+    rig_ok(sheaf__file_unlink(rig_path("state/sheaf/key.lock"), &err), &err);
+    rig_ok(sheaf__file_rename(rig_path("state/sheaf/key.lock.d"), rig_path("state/sheaf/key.lock"),
+                              &err),
+           &err);
+    assert_true(sheaf__secret_find(true, &b, &err) < 0);
+    assert_non_null(strstr(err.message, "the user's key, for which SHEAF_SECRET_FILE may name "
+                                        "another file: cannot open"));
+    assert_non_null(strstr(err.file, "key.lock"));
     sheaf_context_enter(before);
     sheaf_context_free(context);
 }
