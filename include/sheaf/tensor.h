@@ -12,6 +12,10 @@
 
 #include <sheaf/status.h>
 
+#ifdef __cplusplus
+#include <initializer_list>
+#endif
+
 SHEAF_BEGIN_DECLS
 
 /** Numbers are TensorFlow's DataType, so that they are the same on disk (formats.md 1.3). */
@@ -71,14 +75,21 @@ typedef struct sheaf_shape {
     int64_t dims[SHEAF_MAX_RANK];
 } sheaf_shape;
 
+/** A shape of `rank` axes with the sizes `dims`; a rank outside 0..SHEAF_MAX_RANK gives unknown rank. */
+SHEAF_API sheaf_shape sheaf_shape_of(int rank, const int64_t *dims);
 /** A shape from its sizes: SHEAF_SHAPE(4, 1); SHEAF_SCALAR for none. */
+#ifdef __cplusplus
+#define SHEAF_SHAPE(...) sheaf_shape_from({__VA_ARGS__})
+static inline sheaf_shape sheaf_shape_from(std::initializer_list<int64_t> dims)
+{
+    return sheaf_shape_of((int)dims.size(), dims.begin());
+}
+#else
 #define SHEAF_SHAPE(...)                                                            \
     sheaf_shape_of((int)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), \
                    (const int64_t[]){__VA_ARGS__})
+#endif
 #define SHEAF_SCALAR sheaf_shape_of(0, NULL)
-
-/** A shape of `rank` axes with the sizes `dims`; a rank outside 0..SHEAF_MAX_RANK gives unknown rank. */
-SHEAF_API sheaf_shape sheaf_shape_of(int rank, const int64_t *dims);
 /** Product of the sizes, 1 for a scalar; -1 if a size or the rank is unknown or the product overflows. */
 SHEAF_API int64_t sheaf_shape_elements(sheaf_shape shape);
 SHEAF_API bool sheaf_shape_equal(sheaf_shape a, sheaf_shape b);

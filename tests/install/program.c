@@ -72,6 +72,8 @@ int main(int argc, char **argv)
     sheaf_error err;
     double slope = 0, offset = 0;
     memset(&err, 0, sizeof(err));
+    if (sheaf_shape_elements(SHEAF_SHAPE(4, 1)) != 4 || SHEAF_SHAPE(2, 3, 4).rank != 3)
+        return 2;
     if (argc != 2 || strcmp(sheaf_version(), SHEAF_VERSION) != 0)
         return 2;
     if (write_records(argv[1], &err) < 0 || fit(argv[1], &slope, &offset, &err) < 0)
