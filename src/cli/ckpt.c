@@ -253,6 +253,19 @@ static int list(const char *name)
 
 /* ---- show ---- */
 
+/* Also by the path of its object, "optimizer/_iterations". */
+static sheaf_status read_tensor(sheaf_tensor_file *file, const char *key, sheaf_tensor **t,
+                                sheaf_error *err)
+{
+    static const char TAIL[] = "/.ATTRIBUTES/VARIABLE_VALUE";
+    char object[1024];
+    const sheaf_status status = sheaf_tensor_file_read(file, key, t, err);
+    if (status != SHEAF_ERR_NOT_FOUND || strlen(key) + sizeof(TAIL) > sizeof(object))
+        return status;
+    snprintf(object, sizeof(object), "%s%s", key, TAIL);
+    return sheaf_tensor_file_read(file, object, t, NULL) < 0 ? status : SHEAF_OK;
+}
+
 static int show(const char *name, const char *const *keys)
 {
     if (!*keys)
@@ -267,7 +280,7 @@ static int show(const char *name, const char *const *keys)
         sheaf_tensor *t;
         SHEAF_FRAME
         {
-            if (sheaf_tensor_file_read(file, *keys, &t, &err) < 0) {
+            if (read_tensor(file, *keys, &t, &err) < 0) {
                 code = sheaf__ckpt_failed(&err);
             } else if (o.json) {
                 fputs("{\"key\":", stdout);

@@ -3,8 +3,11 @@
 #include "cli/launch.h"
 #include "cli/options.h"
 
+#include <sheaf/context.h>
 #include <sheaf/device.h>
 
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 enum { MOST_THREADS = 4096, MOST_TASKS = 1024 };
@@ -68,6 +71,15 @@ static int64_t count_tasks(void)
     return total;
 }
 
+/* What every task would refuse to start with is said once, before any does. */
+static bool check_environment(sheaf_error *err)
+{
+    sheaf_context *context = NULL;
+    const bool good = sheaf_context_new(NULL, &context, err) >= 0;
+    sheaf_context_free(context);
+    return good;
+}
+
 int sheaf__run_main(int argc, char **argv)
 {
     int rest, code;
@@ -84,8 +96,17 @@ int sheaf__run_main(int argc, char **argv)
     if (plan.threads > MOST_THREADS)
         return sheaf__options_misused(&LINE, "%lld threads, expected at most %d",
                                       (long long)plan.threads, MOST_THREADS);
+    const bool said = plan.counts[SHEAF__ROLE_WORKER] != NOT_SAID;
     if (count_tasks() == plan.counts[SHEAF__ROLE_EVALUATOR])
         return sheaf__options_misused(&LINE, "there is no chief, worker or ps to start");
+    if (!said && plan.counts[SHEAF__ROLE_CHIEF] + plan.counts[SHEAF__ROLE_WORKER] == 0)
+        return sheaf__options_misused(&LINE, "there is no worker to start beside the ps, expected "
+                                             "--worker N (0 if none is wanted)");
+    sheaf_error err = {0};
+    if (!check_environment(&err)) {
+        fprintf(stderr, "sheaf run: %s\n", err.message);
+        return SHEAF__EXIT_FAILED;
+    }
     plan.program = argv + rest;
     share_cores();
     return sheaf__launch_run(&plan);

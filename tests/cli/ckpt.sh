@@ -10,6 +10,7 @@ echo --- json
 $SHEAF ckpt list --json ps/sharded-1
 echo --- show
 $SHEAF ckpt show m/ckpt-5 v/.ATTRIBUTES/VARIABLE_VALUE save_counter/.ATTRIBUTES/VARIABLE_VALUE
+$SHEAF ckpt show m/ckpt-5 save_counter
 $SHEAF ckpt show --json ps/sharded-1 half/.ATTRIBUTES/VARIABLE_VALUE
 echo --- verify
 $SHEAF ckpt verify m/ckpt-3 m/ckpt-4 ps/sharded-1

@@ -11,6 +11,9 @@ echo --- as the task itself repeats it, and what is no such line, it is shown
 $SHEAF run -w 1 -- sh -c 'echo "ps:1: gone" >&2; echo "ps:1: gone" >&2'  2>&1
 $SHEAF run -w 2 -- sh -c 'for line in "worker:x: a" "worker: b" "worker:1: " "worker:1:c" " worker:1: d" "workers:1: e"
     do echo "$line" >&2; done' 2>&1 | sort
+echo --- what none of them would start with is said before any does
+SHEAF_THREADS=many $SHEAF run -w 2 touch ran 2>&1
+echo $? $(ls ran 2>/dev/null)
 echo --- other codes are other lines
 $SHEAF run -w 11 -- sh -c 'case $TF_CONFIG in *index\":0}*) exit 3;; *index\":1}*) sleep 0.5; exit 4;; esac; sleep 0.5; exit 5' 2>&1
 echo --- in files nothing is left out

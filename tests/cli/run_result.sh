@@ -8,7 +8,7 @@ $SHEAF run -- sh -c 'echo one; echo two; sleep 1.3'
 echo --- a line without end
 $SHEAF run -- printf 'one\ntwo'
 echo --- nobody to speak
-$SHEAF run -p 1 -- echo ps says
+$SHEAF run -w 0 -p 1 -- echo ps says
 echo --- not after a failure
 $SHEAF run -- sh -c 'echo one; echo two; exit 3'
 echo --- in files

@@ -12,6 +12,7 @@ try run --worker=-1 true
 try run --chief 2 true
 try run --evaluator 1 true
 try run --worker 0 true
+try run --ps 1 true
 try run --timeout 0 true
 try records head
 try records head --json=yes x
