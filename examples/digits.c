@@ -143,7 +143,8 @@ static void train(sheaf_strategy *s, struct model *m, sheaf_error *err)
     if (sheaf_strategy_join(s, 0, err) < 0)
         goto out;
     now = sheaf_tensor_integer(sheaf_value(m->v[STEP]), 0); /* with the other workers' last */
-    if (sheaf_manager_end(manager, now > first, &path, err) < 0 ||
+    if ((now == 0 && nothing_to_train_on(err) < 0) ||
+        sheaf_manager_end(manager, now > first, &path, err) < 0 ||
         !sheaf_strategy_should_checkpoint(s))
         goto out;
     double rate = BATCH * (double)(now - first) / (seconds() - begin);

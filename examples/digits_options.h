@@ -80,7 +80,7 @@ static int64_t whole_number(const char *option, const char *text, int64_t least)
     char *end;
     const long long number = strtoll(text, &end, 10);
     if (end == text || *end || number < least || number > INT32_MAX)
-        misused(option, text, least > 0 ? "a whole number above 0" : "a whole number");
+        misused(option, text, least > 0 ? "a whole number above 0" : "a whole number from 0 on");
     return number;
 }
 
@@ -269,6 +269,11 @@ static void evaluated(const char *checkpoint, double accuracy)
         else
             show("%s accuracy %.4f", checkpoint, accuracy);
     }
+}
+
+static sheaf_status nothing_to_train_on(sheaf_error *err)
+{
+    return sheaf_error_set(err, SHEAF_ERR_INVALID_ARGUMENT, "no example to train on in %s", o.data);
 }
 
 static sheaf_status nothing_to_evaluate(sheaf_error *err)

@@ -194,6 +194,13 @@ def case_T32_empty_files(t):
     open(f"{data}/{SHARD}", "wb").close()
     task = t.digits("--epochs", "2", data=data)
     check(task.ends(20) == 0, "one empty file", task.show())
+    for name in os.listdir(data):
+        if "train" in name:
+            open(f"{data}/{name}", "wb").close()
+    t.out += "-none"
+    for name, start in (("digits", t.digits), ("run", lambda *args, **job: t.launch("--worker 2", *args, **job))):
+        start("--epochs", "2", name=name, data=data).fails(f"no example to train on in {data}", lines=None)
+        check(not t.checkpoints(), "nothing is saved", t.checkpoints())
 
 
 def case_empty_test_file(t):
