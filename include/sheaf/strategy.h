@@ -49,7 +49,7 @@ SHEAF_API void sheaf_strategy_free(sheaf_strategy *s);
 
 /** Ends this task's part of the job: says so to the others. On the task that saves it returns when every other worker ended or
  *  was lost, so that what it saves afterwards holds their last updates; SHEAF_ERR_DEADLINE after `deadline` seconds (0: an
- *  hour). Elsewhere it returns at once, but under "ps" when the task that saves has ended, or after `deadline` seconds: if that
+ *  hour, for the others' work is waited for, not an answer). Elsewhere it returns at once, but under "ps" when the task that saves has ended, or after `deadline` seconds: if that
  *  one is lost, this one may be the one that saves when it returns. */
 SHEAF_CHECKED sheaf_status sheaf_strategy_join(sheaf_strategy *s, double deadline,
                                                sheaf_error *err);

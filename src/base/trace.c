@@ -95,9 +95,10 @@ sheaf_status sheaf__trace_write(sheaf_context *context, sheaf_error *err)
 
 void sheaf__trace_finish(sheaf_context *context)
 {
-    sheaf_error err;
+    sheaf_error err = {0};
     if (sheaf__trace_write(context, &err) < 0)
-        sheaf__log(SHEAF_LOG_WARN, "SHEAF_TRACE: the trace is not written: %s", err.message);
+        sheaf__log(SHEAF_LOG_WARN, "SHEAF_TRACE: %s: the trace is not written: %s", err.file,
+                   err.message);
     atomic_store(&context->tracing, false);
 }
 

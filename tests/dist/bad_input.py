@@ -336,7 +336,7 @@ def case_read_only_directory(t):
     script = 'mount -t tmpfs -o ro none "$1" && shift && exec "$@"'
     argv = t.digits_argv()
     t.start("digits", "unshare", "-m", "sh", "-c", script, "sh", t.out, *argv).fails(
-        "no checkpoint can be saved", t.out, "read-only", limit=10)
+        "no checkpoint can be saved", f"{t.out}/.ckpt.lock", "read-only", limit=10)
 
 
 def case_no_directory(t):
@@ -349,6 +349,16 @@ def case_no_directory(t):
         task.fails(t.out, lines=None)
         said = [line for line in task.err.splitlines() if not line.startswith("sheaf run: ")]
         check(len(said) == 1, "one fault is one line", task.show())
+
+
+def case_lock_that_is_a_directory(t):
+    """The error names what is in the way."""
+    os.makedirs(f"{t.out}/.ckpt.lock")
+    t.digits().fails("no checkpoint can be saved in the directory", "is a directory", f"{t.out}/.ckpt.lock", limit=10)
+
+
+def case_usage(t):
+    t.digits("--seed", "-1").fails('--seed is "-1", expected a whole number from 0 on')
 
 
 def case_full_disk(t):
