@@ -3,7 +3,10 @@
 #define SHEAF_H
 
 /** @file
- *  All of sheaf. Each header is one concept and can be included alone. */
+ *  All of sheaf. Each header is one concept and can be included alone.
+ *
+ *  What stands in brackets, (S81), (R4.19), are numbers of requirements, each of which a test names: see References in
+ *  CONTRIBUTING.md. */
 
 #include <sheaf/account.h>
 #include <sheaf/bundle.h>
