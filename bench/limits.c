@@ -361,27 +361,44 @@ static void checkpoint_limits(const char *directory, const char *work)
         plain_file(directory, work, 0);
 }
 
-/* ---- input: the CRCs of mapped files' records, two threads with half of the files each ---- */
+/* ---- input: the CRCs of mapped files' records, two threads with half of the files each; mapped anew in every pass, as
+ * readers do, and once for all passes, which leaves the CRCs and the memory alone ---- */
 
-static uint32_t masked_crc(unsigned char *at, uint64_t size)
+enum { FILES = 4 };
+
+struct mapped {
+    unsigned char *data;
+    size_t size;
+};
+
+static uint32_t masked_crc(const unsigned char *at, uint64_t size)
 {
-    uint32_t crc = ~crc32_iscsi(at, (int)size, ~0U);
+    uint32_t crc = ~crc32_iscsi((unsigned char *)at, (int)size, ~0U);
     return (crc >> 15 | crc << 17) + 0xa282ead8U;
 }
 
-/* Records of the file, 0 if it is none. */
-static long check_file(const char *path)
+static struct mapped map_file(const char *directory, const char *kind, int i)
 {
-    struct stat st;
+    struct stat st = {0};
+    char path[4096];
+    snprintf(path, sizeof(path), "%s/%s-%05d-of-%05d.tfrecord", directory, kind, i, FILES);
     int fd = open(path, O_RDONLY);
-    if (fd < 0 || fstat(fd, &st) != 0)
-        return 0;
-    size_t size = (size_t)st.st_size, at = 0;
-    unsigned char *data = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
+    void *data = MAP_FAILED;
+    if (fd >= 0 && fstat(fd, &st) == 0)
+        data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (data == MAP_FAILED) {
+        fprintf(stderr, "limits: cannot map %s: %s\n", path, strerror(errno));
+        exit(1);
+    }
     close(fd);
-    if (data == MAP_FAILED)
-        return 0;
+    return (struct mapped){data, (size_t)st.st_size};
+}
+
+/* The number of records. */
+static long check_records(const unsigned char *data, size_t size)
+{
     long records = 0;
+    size_t at = 0;
     for (; at + 16 <= size; records++) {
         uint64_t length;
         uint32_t of_length, of_data;
@@ -394,12 +411,16 @@ static long check_file(const char *path)
             break;
         at += length + 16;
     }
-    munmap(data, size);
-    return at == size ? records : 0;
+    if (at != size || records == 0) {
+        fputs("limits: a file has no records, or bad ones\n", stderr);
+        exit(1);
+    }
+    return records;
 }
 
 struct crc_half {
     const char *directory, *kind;
+    const struct mapped *kept; /* NULL: mapped anew */
     int first;
     long records; /* of its files */
 };
@@ -408,25 +429,22 @@ static void *check_half(void *user)
 {
     struct crc_half *h = user;
     h->records = 0;
-    for (int i = h->first; i < 4; i += 2) {
-        char path[4096];
-        snprintf(path, sizeof(path), "%s/%s-%05d-of-00004.tfrecord", h->directory, h->kind, i);
-        long records = check_file(path);
-        if (records == 0) {
-            fprintf(stderr, "limits: %s has no records, or bad ones\n", path);
-            exit(1);
-        }
-        h->records += records;
+    for (int i = h->first; i < FILES; i += 2) {
+        const struct mapped file = h->kept ? h->kept[i] : map_file(h->directory, h->kind, i);
+        h->records += check_records(file.data, file.size);
+        if (!h->kept)
+            munmap(file.data, file.size);
     }
     return NULL;
 }
 
-static void crc_pass(const char *directory, const char *kind)
+static void crc_passes(const char *name, const char *directory, const char *kind,
+                       const struct mapped *kept)
 {
     double begin = now(), seconds;
     long total = 0;
     do {
-        struct crc_half halves[2] = {{directory, kind, 0, 0}, {directory, kind, 1, 0}};
+        struct crc_half halves[2] = {{directory, kind, kept, 0, 0}, {directory, kind, kept, 1, 0}};
         pthread_t thread;
         pthread_create(&thread, NULL, check_half, &halves[1]);
         check_half(&halves[0]);
@@ -434,7 +452,18 @@ static void crc_pass(const char *directory, const char *kind)
         total += halves[0].records + halves[1].records;
         seconds = now() - begin;
     } while (seconds < 0.5);
-    printf("crc-pass\traw read %s\t%.0f\trecords/s\n", kind, (double)total / seconds);
+    printf("%s\traw read %s\t%.0f\trecords/s\n", name, kind, (double)total / seconds);
+}
+
+static void crc_pass(const char *directory, const char *kind)
+{
+    struct mapped files[FILES];
+    crc_passes("crc-pass", directory, kind, NULL);
+    for (int i = 0; i < FILES; i++)
+        files[i] = map_file(directory, kind, i);
+    crc_passes("crc-pass-kept", directory, kind, files);
+    for (int i = 0; i < FILES; i++)
+        munmap(files[i].data, files[i].size);
 }
 
 static void input(const char *directory, const char *work)
