@@ -165,6 +165,74 @@ static void test_endless_search_is_cut_short(void **state)
     sheaf_dataset_free(d);
 }
 
+/* Calls sheaf_stop() when the consumer is on its way. */
+struct stopper {
+    _Atomic int calls, taken;
+};
+static void stop_on_the_way(void *user)
+{
+    struct stopper *s = user;
+    while (atomic_load(&s->taken) < 100 && atomic_load(&s->calls) < 1000)
+        sheaf__wait_sleep(sheaf__clock_after(SHEAF__MS), SHEAF__NO_TOKEN, NULL);
+    sheaf_stop();
+}
+
+static sheaf_status count_and_drop(const sheaf_element *in, void *user)
+{
+    struct stopper *s = user;
+    atomic_fetch_add(&s->calls, 1);
+    return drop_all(in, NULL);
+}
+
+/* A search that finds nothing, on the consumer's thread or another, behind the kinds above. */
+static sheaf_dataset *endless(int kind, struct stopper *s)
+{
+    sheaf_dataset *d = threaded(kind % 5);
+    if (kind >= 5)
+        d = sheaf_dataset_filter(d, count_and_drop, s);
+    return kind >= 10 ? sheaf_dataset_prefetch(d, 1) : d;
+}
+
+/* Another thread cancels all: whatever the iterator does ends, and its threads with it. */
+static void stopped_on_the_way(int kind)
+{
+    struct stopper s = {.calls = 0};
+    struct sheaf__thread *thread;
+    sheaf_status status = SHEAF_OK;
+    sheaf_error err = {0};
+    sheaf_dataset *d = endless(kind, &s);
+    sheaf_iterator *it = sheaf_dataset_iterate(d);
+    rig_ok(sheaf__thread_start("stopper", stop_on_the_way, &s, NULL, &thread, &err), &err);
+    while (status == SHEAF_OK)
+        SHEAF_FRAME
+        {
+            sheaf_element *e;
+            status = sheaf_iterator_next(it, &e, &err);
+            atomic_fetch_add(&s.taken, 1);
+        }
+    rig_fails(status, &err, SHEAF_ERR_CANCELLED, "");
+    const int64_t before = sheaf__clock_now();
+    sheaf_iterator_free(it);
+    assert_true(sheaf__clock_now() - before < 2 * SHEAF__S);
+    rig_ok(sheaf__thread_join(thread, sheaf__clock_after(5 * SHEAF__S), &err), &err);
+    sheaf_dataset_free(d);
+}
+
+static void test_stopped_by_another_thread(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < 15; kind++) {
+        sheaf_context *context = NULL;
+        sheaf_error err = {0};
+        rig_ok(sheaf_context_new(NULL, &context, &err), &err);
+        sheaf_context *before = sheaf_context_enter(context);
+        stopped_on_the_way(kind);
+        sheaf_frame_clear();
+        sheaf_context_enter(before);
+        sheaf_context_free(context);
+    }
+}
+
 /* Only a function of the program can make the end late: it is named, and waited for. */
 static void release_later(void *user)
 {
@@ -228,9 +296,10 @@ static void test_iterators_are_independent(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        rig_test(test_runs_ahead_exactly),     rig_test(test_errors_keep_their_place),
-        rig_test(test_freed_at_any_time),      rig_test(test_endless_search_is_cut_short),
-        rig_test(test_late_function_is_named), rig_test(test_iterators_are_independent),
+        rig_test(test_runs_ahead_exactly),        rig_test(test_errors_keep_their_place),
+        rig_test(test_freed_at_any_time),         rig_test(test_endless_search_is_cut_short),
+        rig_test(test_stopped_by_another_thread), rig_test(test_late_function_is_named),
+        rig_test(test_iterators_are_independent),
     };
     return rig_run(tests);
 }
