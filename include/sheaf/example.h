@@ -9,7 +9,7 @@
 
 SHEAF_BEGIN_DECLS
 
-/** How a feature becomes a tensor. */
+/** How a feature becomes a tensor. Of sparse and ragged ones sheaf_tensor_values() and its like give the parts. */
 typedef enum sheaf_feature_kind {
     SHEAF_FEATURE_FIXED = 0, /**< FixedLenFeature: shape of every example is `shape` */
     SHEAF_FEATURE_VAR = 1,   /**< VarLenFeature: sparse */

@@ -134,6 +134,7 @@ SHEAF_API sheaf_tensor *sheaf_failed(const sheaf_error *err);
 /* Looking at them. NULL and failed tensors are allowed. */
 SHEAF_API sheaf_dtype sheaf_tensor_dtype(const sheaf_tensor *t);
 SHEAF_API sheaf_shape sheaf_tensor_shape(const sheaf_tensor *t);
+/** Of its shape; of a ragged tensor, its values. */
 SHEAF_API int64_t sheaf_tensor_elements(const sheaf_tensor *t);
 SHEAF_API bool sheaf_tensor_is_plain(const sheaf_tensor *t);
 /** The tensor's device, "/job:localhost/replica:0/task:0/device:CPU:0". Valid as long as the tensor. */
@@ -141,8 +142,9 @@ SHEAF_API const char *sheaf_tensor_device(const sheaf_tensor *t);
 /** SHEAF_OK, or the error the tensor carries, copied to `err`. */
 SHEAF_API sheaf_status sheaf_tensor_status(const sheaf_tensor *t, sheaf_error *err);
 
-/** The elements in row-major order, contiguous and on the host; NULL for failed or empty tensors. A view with gaps is
- *  gathered first (once); a tensor on another device is copied back. Valid as long as the tensor. */
+/** The elements in row-major order, contiguous and on the host; NULL for failed or empty tensors, and for those that are
+ *  not dense. A view with gaps is gathered first (once); a tensor on another device is copied back. Valid as long as the
+ *  tensor. */
 SHEAF_API const void *sheaf_tensor_data(const sheaf_tensor *t);
 
 /** Element `i` (row-major) as a number, converted; 0 out of range, for strings, and for failed tensors. */
@@ -151,6 +153,26 @@ SHEAF_API double sheaf_tensor_number(const sheaf_tensor *t, int64_t i);
 SHEAF_API int64_t sheaf_tensor_integer(const sheaf_tensor *t, int64_t i);
 /** Element `i` of a string tensor; empty otherwise. Valid as long as the tensor. */
 SHEAF_API sheaf_bytes sheaf_tensor_bytes(const sheaf_tensor *t, int64_t i);
+
+/** How the values of a tensor lie: one for every place of the shape, or as the parts of one of the others. */
+typedef enum sheaf_layout {
+    SHEAF_LAYOUT_DENSE = 0,
+    SHEAF_LAYOUT_SPARSE = 1, /**< at some places; what a VarLenFeature becomes */
+    SHEAF_LAYOUT_RAGGED = 2, /**< rows of unlike lengths, one behind the other; a RaggedFeature */
+    SHEAF_LAYOUT_ROWS = 3    /**< some rows of a table; the gradient of a look-up */
+} sheaf_layout;
+/** Dense for NULL and failed tensors. */
+SHEAF_API sheaf_layout sheaf_tensor_layout(const sheaf_tensor *t);
+/** The parts of a tensor that is not dense, to be read as above; they belong to the frame, and nothing is copied. A tensor
+ *  that has no such part: a failed one, SHEAF_ERR_INVALID_ARGUMENT.
+ *
+ *  Values: (n) of a sparse one, (n, …) of rows; of a ragged one all its rows, one behind the other, which are ragged
+ *  again where it is so along several axes. */
+SHEAF_API sheaf_tensor *sheaf_tensor_values(sheaf_tensor *t);
+/** Where they are: int64 (n, rank) of a sparse tensor, in increasing order; (n), of rows, int32 or int64, in any order. */
+SHEAF_API sheaf_tensor *sheaf_tensor_indices(sheaf_tensor *t);
+/** Of a ragged tensor, int64 (rows + 1): row i has the values from splits[i] up to splits[i + 1]. */
+SHEAF_API sheaf_tensor *sheaf_tensor_row_splits(sheaf_tensor *t);
 
 /** Rows [begin, end) of axis 0 as a view, not copied. Out of range: a failed tensor. */
 SHEAF_API sheaf_tensor *sheaf_tensor_rows(sheaf_tensor *t, int64_t begin, int64_t end);

@@ -17,13 +17,15 @@
 
 #include <stdatomic.h>
 
+/** Our names of sheaf_layout. */
 enum sheaf__layout {
-    SHEAF__DENSE,
-    SHEAF__SPARSE, /**< parts: indices (n, rank) int64, values (n); `shape` is the dense one */
-    SHEAF__RAGGED, /**< parts: values (rows of all, or ragged itself), row splits (rows + 1) int64;
-                      later sizes unknown */
-    SHEAF__ROWS    /**< gradient of a look-up; parts: indices (n), values (n, …); `shape` is the
-                      table's */
+    SHEAF__DENSE = SHEAF_LAYOUT_DENSE,
+    /** parts: indices (n, rank) int64, values (n); `shape` is the dense one */
+    SHEAF__SPARSE = SHEAF_LAYOUT_SPARSE,
+    /** parts: values (rows of all, or ragged itself), row splits (rows + 1) int64; later sizes unknown */
+    SHEAF__RAGGED = SHEAF_LAYOUT_RAGGED,
+    /** gradient of a look-up; parts: indices (n), values (n, …); `shape` is the table's */
+    SHEAF__ROWS = SHEAF_LAYOUT_ROWS
 };
 enum { SHEAF__INDICES = 0, SHEAF__VALUES = 1 };           /**< parts of SPARSE and ROWS */
 enum { SHEAF__RAGGED_VALUES = 0, SHEAF__ROW_SPLITS = 1 }; /**< parts of RAGGED */

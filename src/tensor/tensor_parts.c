@@ -94,6 +94,45 @@ sheaf_tensor *sheaf__tensor_rows(sheaf_tensor *indices, sheaf_tensor *values, sh
     return sheaf__tensor_compose(SHEAF__ROWS, indices, values, values->dtype, shape, err);
 }
 
+/* ---- looking at their parts ---- */
+
+sheaf_layout sheaf_tensor_layout(const sheaf_tensor *t)
+{
+    return sheaf__tensor_ok(t) ? (sheaf_layout)t->layout : SHEAF_LAYOUT_DENSE;
+}
+
+/* Part `i` if the layout is one of two; else a failed tensor that says what is missing. */
+static sheaf_tensor *part_of(sheaf_tensor *t, enum sheaf__layout one, enum sheaf__layout other,
+                             int i, const char *what)
+{
+    static const char *const names[] = {"dense", "sparse", "ragged", "of rows"};
+    sheaf_tensor *bad = sheaf__tensor_first_failed(&t, 1);
+    if (bad)
+        return bad;
+    if (t->layout != one && t->layout != other)
+        return sheaf__tensor_fail(SHEAF_ERR_INVALID_ARGUMENT,
+                                  "a tensor that is %s has no %s, expected one that is %s",
+                                  names[t->layout], what, names[one]);
+    return sheaf__tensor_give(sheaf__ref(t->parts[i]), NULL);
+}
+
+sheaf_tensor *sheaf_tensor_values(sheaf_tensor *t)
+{
+    if (sheaf_tensor_layout(t) == SHEAF_LAYOUT_RAGGED)
+        return part_of(t, SHEAF__RAGGED, SHEAF__RAGGED, SHEAF__RAGGED_VALUES, "values");
+    return part_of(t, SHEAF__SPARSE, SHEAF__ROWS, SHEAF__VALUES, "values of its own");
+}
+
+sheaf_tensor *sheaf_tensor_indices(sheaf_tensor *t)
+{
+    return part_of(t, SHEAF__SPARSE, SHEAF__ROWS, SHEAF__INDICES, "indices");
+}
+
+sheaf_tensor *sheaf_tensor_row_splits(sheaf_tensor *t)
+{
+    return part_of(t, SHEAF__RAGGED, SHEAF__RAGGED, SHEAF__ROW_SPLITS, "row splits");
+}
+
 /* ---- slices along axis 0 ---- */
 
 static sheaf_tensor *slice_dense(sheaf_tensor *t, int64_t begin, int64_t end, sheaf_error *err)

@@ -288,6 +288,13 @@ static sheaf_tensor *int64s(int64_t n, const int64_t *data)
     return sheaf_tensor_new(SHEAF_INT64, SHEAF_SHAPE(n), data);
 }
 
+static void assert_lacks(sheaf_tensor *t, const char *message)
+{
+    sheaf_error err;
+    assert_int_equal(sheaf_tensor_status(t, &err), SHEAF_ERR_INVALID_ARGUMENT);
+    assert_non_null(strstr(err.message, message));
+}
+
 static void test_ragged(void **state)
 {
     (void)state;
@@ -300,6 +307,10 @@ static void test_ragged(void **state)
     assert_true(sheaf_shape_equal(sheaf_tensor_shape(t), SHEAF_SHAPE(3, -1)));
     assert_int_equal(sheaf_tensor_elements(t), 6);
     assert_null(sheaf_tensor_data(t));
+    assert_int_equal(sheaf_tensor_layout(t), SHEAF_LAYOUT_RAGGED);
+    assert_ptr_equal(sheaf_tensor_data(sheaf_tensor_values(t)), sheaf_tensor_data(values));
+    assert_memory_equal(sheaf_tensor_data(sheaf_tensor_row_splits(t)), splits, sizeof(splits));
+    assert_lacks(sheaf_tensor_indices(t), "a tensor that is ragged has no indices");
     /* Rows 1 and 2: the values are a view. */
     sheaf_tensor *rows = sheaf_tensor_rows(t, 1, 3);
     assert_true(sheaf_shape_equal(sheaf_tensor_shape(rows), SHEAF_SHAPE(2, -1)));
@@ -318,6 +329,7 @@ static void test_ragged(void **state)
     sheaf_tensor *nested =
         sheaf__tensor_give(sheaf__tensor_ragged(t, int64s(3, outer), &err), &err);
     assert_true(sheaf_shape_equal(sheaf_tensor_shape(nested), SHEAF_SHAPE(2, -1, -1)));
+    assert_int_equal(sheaf_tensor_layout(sheaf_tensor_values(nested)), SHEAF_LAYOUT_RAGGED);
     nested = sheaf_tensor_rows(nested, 1, 2);
     assert_int_equal(sheaf_tensor_elements(nested), 4);
 }
@@ -333,6 +345,12 @@ static void test_sparse(void **state)
         sheaf__tensor_give(sheaf__tensor_sparse(indices, values, SHEAF_SHAPE(4, 5), &err), &err);
     assert_int_equal(sheaf_tensor_elements(t), 20);
     assert_null(sheaf_tensor_data(t));
+    assert_int_equal(sheaf_tensor_layout(t), SHEAF_LAYOUT_SPARSE);
+    assert_ptr_equal(sheaf_tensor_data(sheaf_tensor_values(t)), sheaf_tensor_data(values));
+    assert_memory_equal(sheaf_tensor_data(sheaf_tensor_indices(t)), index_data, sizeof(index_data));
+    assert_lacks(sheaf_tensor_row_splits(t), "a tensor that is sparse has no row splits");
+    assert_lacks(sheaf_tensor_values(values), "a tensor that is dense has no values of its own");
+    assert_int_equal(sheaf_tensor_layout(NULL), SHEAF_LAYOUT_DENSE);
     sheaf_tensor *rows = sheaf_tensor_rows(t, 1, 3);
     assert_true(sheaf_shape_equal(sheaf_tensor_shape(rows), SHEAF_SHAPE(2, 5)));
     const int64_t expected[] = {1, 0, 1, 4};
@@ -350,7 +368,9 @@ static void test_rows(void **state)
     const int64_t ids[] = {7, 1, 7};
     sheaf_tensor *t = sheaf__tensor_give(
         sheaf__tensor_rows(int64s(3, ids), matrix(), SHEAF_SHAPE(10, 2), &err), &err);
-    assert_int_equal(t->layout, SHEAF__ROWS);
+    assert_int_equal(sheaf_tensor_layout(t), SHEAF_LAYOUT_ROWS);
+    assert_memory_equal(sheaf_tensor_data(sheaf_tensor_indices(t)), ids, sizeof(ids));
+    assert_true(sheaf_shape_equal(sheaf_tensor_shape(sheaf_tensor_values(t)), SHEAF_SHAPE(3, 2)));
     assert_true(sheaf_shape_equal(sheaf_tensor_shape(t), SHEAF_SHAPE(10, 2)));
     assert_null(sheaf__tensor_rows(int64s(2, ids), matrix(), SHEAF_SHAPE(10, 2), &err));
     assert_null(sheaf__tensor_rows(int64s(3, ids), matrix(), SHEAF_SHAPE(10, 3), &err));
