@@ -8,7 +8,11 @@
  *  Every function that makes a dataset always returns one and uses up one count of its input, so that a pipeline reads from
  *  top to bottom; sheaf_dataset_ref() takes a count for a second use. The first error is latched inside and comes out,
  *  naming the stage, where an iterator is asked for an element. Datasets are immutable and shared by threads;
- *  iterators are used by one thread at a time. */
+ *  iterators are used by one thread at a time, and one that is not freed keeps its dataset.
+ *
+ *  Elements, specs, texts, arrays and options that a builder is given stay the caller's: what the dataset needs of them it
+ *  copies or counts, unless it says otherwise. A function's `user`, and what that points to, is the program's, and lives
+ *  as long as the dataset and its iterators. */
 
 #include <sheaf/account.h>
 #include <sheaf/element.h>
