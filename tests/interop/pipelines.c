@@ -15,6 +15,11 @@
 
 enum { MOST_FILES = 16 };
 
+/* How numbers lie in files. */
+enum kind { TFRECORD, GZIP, ZLIB, SNAPPY, LINES, FIXED, RAW, CSV, EXAMPLE };
+static const char *const endings[] = {"tfrecord", "gzip", "zlib", "snappy", "lines",
+                                      "fixed",    "raw",  "csv",  "example"};
+
 static const char *folder;
 
 static int64_t arg(const json_t *stage, size_t i)
@@ -64,6 +69,27 @@ static sheaf_status number(const sheaf_element *in, sheaf_element *out, void *us
     return sheaf_element_put(out, "", sheaf_long(atoll(text)));
 }
 
+static sheaf_status number_in_csv(const sheaf_element *in, sheaf_element *out, void *user)
+{
+    (void)user;
+    return sheaf_element_put(out, "", sheaf_element_at(in, 0));
+}
+
+static sheaf_status number_in_bytes(const sheaf_element *in, sheaf_element *out, void *user)
+{
+    sheaf_tensor *numbers = sheaf_decode_raw(sheaf_element_at(in, 0), SHEAF_INT64, NULL);
+    (void)user;
+    return sheaf_element_put(out, "", sheaf_reshape(numbers, SHEAF_SCALAR));
+}
+
+/* x, x + 1, … of which there are 1 + x % 4. */
+static sheaf_status some(const sheaf_element *in, sheaf_element *out, void *user)
+{
+    const int64_t x = first_of(in);
+    (void)user;
+    return sheaf_element_put(out, "", sheaf_range(x, x + 1 + x % 4, 1));
+}
+
 static sheaf_dataset *open_few(const sheaf_element *in, void *user)
 {
     const int64_t x = first_of(in);
@@ -73,13 +99,19 @@ static sheaf_dataset *open_few(const sheaf_element *in, void *user)
 
 /* ---- pipelines ---- */
 
-static sheaf_dataset *names_of_files(int64_t count)
+/* As a list, or as a pattern finds them: sorted, or shuffled by a seed. */
+static sheaf_dataset *names_of_files(enum kind kind, int64_t count, int64_t listed)
 {
+    const sheaf_list_files_options order = {.no_shuffle = listed == 1, .seed = 3};
     char paths[MOST_FILES][512];
     sheaf_bytes names[MOST_FILES];
     sheaf_dataset *d = NULL;
+    if (listed) {
+        snprintf(paths[0], sizeof(paths[0]), "%s/[0-%d].%s", folder, (int)count - 1, endings[kind]);
+        return sheaf_list_files(paths[0], &order);
+    }
     for (int64_t i = 0; i < count; i++) {
-        snprintf(paths[i], sizeof(paths[i]), "%s/%d.tfrecord", folder, (int)i);
+        snprintf(paths[i], sizeof(paths[i]), "%s/%d.%s", folder, (int)i, endings[kind]);
         names[i] = (sheaf_bytes){paths[i], strlen(paths[i])};
     }
     SHEAF_FRAME
@@ -88,21 +120,58 @@ static sheaf_dataset *names_of_files(int64_t count)
     return d;
 }
 
-/* ["range", n], ["files", how many, cycle, block, parallel]: cycle 0 is flat_map. */
-static sheaf_dataset *source(const json_t *s)
+/* [name, how many, cycle, block, parallel]: cycle 0 is flat_map. */
+static sheaf_dataset *read_files(sheaf_dataset *names, enum kind kind, const json_t *s)
 {
-    if (is(s, "range"))
-        return sheaf_dataset_range(0, arg(s, 1), 1);
+    static const sheaf_csv_column column = {.dtype = SHEAF_INT64};
+    static const int64_t second = 1;
+    static sheaf_fixed_records_options fixed = {8, .header_bytes = 3, .footer_bytes = 2},
+                                       raw = {.record_bytes = 8};
+    static sheaf_csv_options csv = {.columns = &column, .column_count = 1, .select = &second};
+    static const struct {
+        sheaf_open_fn open;
+        void *options;
+    } sources[] = {
+        [LINES] = {sheaf_open_text_lines}, [FIXED] = {sheaf_open_fixed_records, &fixed},
+        [CSV] = {sheaf_open_csv, &csv},    [RAW] = {sheaf_open_fixed_records, &raw},
+        [EXAMPLE] = {sheaf_open_tfrecord},
+    };
     const sheaf_interleave_options o = {
         .cycle_length = (int)arg(s, 2), .block_length = (int)arg(s, 3), .parallel = (int)arg(s, 4)};
+    const sheaf_open_fn open = sources[kind].open ? sources[kind].open : sheaf_open_tfrecord;
+    return arg(s, 2) ? sheaf_dataset_interleave(names, open, sources[kind].options, &o)
+                     : sheaf_dataset_flat_map(names, open, sources[kind].options);
+}
+
+/* ["slices", n]: 5, 6, … */
+static sheaf_dataset *slices(int64_t count)
+{
+    sheaf_dataset *d = NULL;
+    SHEAF_FRAME
+    d = sheaf_dataset_from_slices(sheaf_element_of(sheaf_range(5, 5 + count, 1)));
+    return d;
+}
+
+/* ["range", n], ["files", …, kind, listed], ["examples", …]. */
+static sheaf_dataset *source(const json_t *s)
+{
     const sheaf_tensor_spec one = {.dtype = SHEAF_INT64, .shape = SHEAF_SCALAR};
-    sheaf_dataset *d = names_of_files(arg(s, 1));
-    d = arg(s, 2) ? sheaf_dataset_interleave(d, sheaf_open_tfrecord, NULL, &o)
-                  : sheaf_dataset_flat_map(d, sheaf_open_tfrecord, NULL);
+    if (is(s, "range"))
+        return sheaf_dataset_range(0, arg(s, 1), 1);
+    if (is(s, "slices"))
+        return slices(arg(s, 1));
+    if (is(s, "examples"))
+        return read_files(names_of_files(EXAMPLE, arg(s, 1), 0), EXAMPLE, s);
+    const enum kind kind = (enum kind)arg(s, 5);
+    sheaf_dataset *d = read_files(names_of_files(kind, arg(s, 1), arg(s, 6)), kind, s);
     SHEAF_FRAME
     {
         const sheaf_map_options spec = {.spec = sheaf_element_spec_new(&one, 1)};
-        d = sheaf_dataset_map(d, number, NULL, &spec);
+        d = sheaf_dataset_map(d,
+                              kind == CSV   ? number_in_csv
+                              : kind == RAW ? number_in_bytes
+                                            : number,
+                              NULL, &spec);
     }
     return d;
 }
@@ -146,6 +215,34 @@ static sheaf_dataset *interleaved(sheaf_dataset *d, int cycle, int block, int pa
     return sheaf_dataset_interleave(d, open_few, NULL, &o);
 }
 
+/* ["padded", size, drop, width, value]. */
+static sheaf_dataset *padded(sheaf_dataset *d, const json_t *s)
+{
+    const sheaf_shape width = SHEAF_SHAPE(arg(s, 3));
+    const sheaf_tensor_spec list = {.dtype = SHEAF_INT64, .shape = SHEAF_SHAPE(SHEAF_UNKNOWN_DIM)};
+    SHEAF_FRAME
+    {
+        const sheaf_map_options lists = {.spec = sheaf_element_spec_new(&list, 1)};
+        const sheaf_padded_batch_options o = {.drop_remainder = arg(s, 2),
+                                              .shapes = &width,
+                                              .shape_count = 1,
+                                              .values = sheaf_element_of(sheaf_long(arg(s, 4)))};
+        d = sheaf_dataset_padded_batch(sheaf_dataset_map(d, some, NULL, &lists), arg(s, 1), &o);
+    }
+    return d;
+}
+
+static sheaf_dataset *parsed(sheaf_dataset *d)
+{
+    static const int64_t none = -1;
+    static const sheaf_feature features[] = {
+        {.key = "list", .dtype = SHEAF_INT64, .kind = SHEAF_FEATURE_VAR},
+        {.key = "number", .dtype = SHEAF_INT64, .default_value = &none},
+        {.key = "list", .name = "ragged", .dtype = SHEAF_INT64, .kind = SHEAF_FEATURE_RAGGED},
+    };
+    return sheaf_dataset_parse_example(d, features, 3);
+}
+
 static sheaf_dataset *rebatched(sheaf_dataset *d, const json_t *s)
 {
     int64_t sizes[8];
@@ -157,7 +254,7 @@ static sheaf_dataset *rebatched(sheaf_dataset *d, const json_t *s)
 
 static sheaf_dataset *stage(sheaf_dataset *d, const json_t *s)
 {
-    const sheaf_batch_options drop = {.drop_remainder = arg(s, 2)};
+    const sheaf_batch_options batch = {.drop_remainder = arg(s, 2), .parallel = (int)arg(s, 3)};
     if (is(s, "map"))
         return mapped(d, add_one, (int)arg(s, 1));
     if (is(s, "filter"))
@@ -167,7 +264,11 @@ static sheaf_dataset *stage(sheaf_dataset *d, const json_t *s)
     if (is(s, "flat_map")) /* which takes no spec */
         return interleaved(d, 1, 1, 0);
     if (is(s, "batch"))
-        return sheaf_dataset_batch(d, arg(s, 1), &drop);
+        return sheaf_dataset_batch(d, arg(s, 1), &batch);
+    if (is(s, "padded"))
+        return padded(d, s);
+    if (is(s, "parse"))
+        return parsed(d);
     if (is(s, "rebatch"))
         return rebatched(d, s);
     if (is(s, "unbatch"))
@@ -217,10 +318,31 @@ static json_t *axis(const sheaf_tensor *t, sheaf_shape shape, int number_of_axis
     return list;
 }
 
-static json_t *of_tensor(const sheaf_tensor *t)
+static json_t *of_tensor(sheaf_tensor *t)
 {
     int64_t at = 0;
-    return axis(t, sheaf_tensor_shape(t), 0, &at);
+    const sheaf_shape shape = sheaf_tensor_shape(t);
+    if (sheaf_tensor_layout(t) == SHEAF_LAYOUT_DENSE)
+        return axis(t, shape, 0, &at);
+    if (sheaf_tensor_layout(t) == SHEAF_LAYOUT_RAGGED)
+        return json_pack("[o, o]", of_tensor(sheaf_tensor_row_splits(t)),
+                         of_tensor(sheaf_tensor_values(t)));
+    json_t *sizes = json_array();
+    for (int i = 0; i < shape.rank; i++)
+        json_array_append_new(sizes, json_integer(shape.dims[i]));
+    return json_pack("[o, o, o]", of_tensor(sheaf_tensor_indices(t)),
+                     of_tensor(sheaf_tensor_values(t)), sizes);
+}
+
+/* Components by name, a nameless one alone. */
+static json_t *of_element(const sheaf_element *e)
+{
+    if (!*sheaf_element_name(e, 0))
+        return of_tensor(sheaf_element_at(e, 0));
+    json_t *all = json_object();
+    for (size_t i = 0; i < sheaf_element_size(e); i++)
+        json_object_set_new(all, sheaf_element_name(e, i), of_tensor(sheaf_element_at(e, i)));
+    return all;
 }
 
 /* Up to the end or the first error. */
@@ -239,7 +361,7 @@ static json_t *elements(sheaf_dataset *d)
                 json_array_append_new(list,
                                       json_pack("{s:s}", "status", sheaf_status_name(status)));
             else if (status == SHEAF_OK)
-                json_array_append_new(list, of_tensor(sheaf_element_at(e, 0)));
+                json_array_append_new(list, of_element(e));
         }
     sheaf_iterator_free(it);
     return list;
