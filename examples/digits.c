@@ -109,7 +109,7 @@ static sheaf_status evaluate(const struct model *m, double *accuracy, sheaf_erro
 
 static void train(sheaf_strategy *s, struct model *m, sheaf_error *err)
 {
-    const sheaf_manager_options keep = {.max_to_keep = 3, .every_steps = 50};
+    const sheaf_manager_options keep = {.max_to_keep = 3, .every_steps = 50, .save_on_stop = true};
     sheaf_step *step = sheaf_step_new(train_step, m, NULL);
     sheaf_checkpoint_manager *manager = NULL;
     sheaf_event_writer *events = NULL;
@@ -121,8 +121,7 @@ static void train(sheaf_strategy *s, struct model *m, sheaf_error *err)
         sheaf_manager_restore(manager, NULL, err) < 0)
         goto out;
     int64_t now = sheaf_tensor_integer(sheaf_value(m->v[STEP]), 0), first = now;
-    while (sheaf_dist_dataset_passes(m->data) < o.epochs) {
-        const int64_t before = now;
+    for (int64_t before = now; goes_on(manager, m->data); before = now) {
         sheaf_dist_iterator *it = sheaf_iterate(m->data);
         sheaf_values *batch, *result;
         sheaf_element *sum;
@@ -133,19 +132,20 @@ static void train(sheaf_strategy *s, struct model *m, sheaf_error *err)
                 break;
             now = sheaf_tensor_integer(sheaf_values_get(result, 0, "step"), 0);
             loss = sheaf_tensor_number(sheaf_element_get(sum, "loss"), 0);
-            if (sheaf_manager_step(manager, now, err) < 0)
-                break;
+            if (sheaf_manager_step(manager, now, err) != SHEAF_OK)
+                break; /* SHEAF_END: the job was asked to stop, and does so here in every worker */
         }
         sheaf_dist_iterator_free(it);
-        if (err->status < 0 || (now > before && report(s, m->data, &events, now, loss, err) < 0))
+        if (err->status < 0 || (now > before && !sheaf_manager_stopped(manager) &&
+                                report(s, m->data, &events, now, loss, err) < 0))
             goto out;
     }
     if (sheaf_strategy_join(s, 0, err) < 0)
         goto out;
     now = sheaf_tensor_integer(sheaf_value(m->v[STEP]), 0); /* with the other workers' last */
-    if ((now == 0 && nothing_to_train_on(err) < 0) ||
+    if (check_steps(manager, now, err) < 0 ||
         sheaf_manager_end(manager, now > first, &path, err) < 0 ||
-        !sheaf_strategy_should_checkpoint(s))
+        tell_if_stopped(manager, s, now, path) || !sheaf_strategy_should_checkpoint(s))
         goto out;
     double rate = BATCH * (double)(now - first) / (seconds() - begin);
     if (evaluate(m, &accuracy, err) >= 0 &&
@@ -163,11 +163,9 @@ static void follow(struct model *m, sheaf_error *err)
     double accuracy, patience = o.predict ? 0.1 : 60;
     const char *path = NULL;
     while (sheaf_checkpoint_restore_next(m->checkpoint, o.out, path, patience, &path, err) == 0 &&
-           evaluate(m, &accuracy, err) >= 0) {
-        evaluated(path, accuracy);
-        if (o.predict)
+           evaluate(m, &accuracy, err) >= 0)
+        if (evaluated(path, accuracy))
             break;
-    }
 }
 
 int main(int argc, char **argv)
@@ -193,7 +191,7 @@ int main(int argc, char **argv)
         else if (err.status >= 0)
             follow(&m, &err);
     }
-    const int code = tell(&err); /* while there is a strategy, by which the other tasks hear it */
+    const int code = tell(&err, trains || o.predict); /* while the strategy can tell others */
     model_free(&m);
     sheaf_strategy_free(s);
     sheaf_cluster_free(cluster);

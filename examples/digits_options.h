@@ -148,6 +148,8 @@ static void parse_options(int argc, char **argv)
 }
 
 static volatile sig_atomic_t stopped_by;
+static bool saved_early;  /* as the job was asked to stop */
+enum { CALL_AGAIN = 75 }; /* exit code then: the next run goes on (EX_TEMPFAIL of sysexits.h) */
 
 static void stop(int number)
 {
@@ -155,26 +157,36 @@ static void stop(int number)
     sheaf_stop();
 }
 
-/* Ctrl-C and the like end what is under way in order, so that no half of a checkpoint stays. The second one ends the
- * program at once. */
+/* Ctrl-C and the like, to any task, end the job in order: with a checkpoint of the step that it has reached. The second one
+ * ends it without. Either way no half of a checkpoint stays. */
 static void stop_on_signals(void)
 {
-    const struct sigaction once = {.sa_handler = stop, .sa_flags = SA_RESTART | (int)SA_RESETHAND};
-    sigaction(SIGINT, &once, NULL);
-    sigaction(SIGTERM, &once, NULL);
+    const struct sigaction action = {.sa_handler = stop, .sa_flags = SA_RESTART};
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
 }
 
-/* Tells the user and the other tasks of an error, and gives the exit code. What a signal has stopped has none to tell of. */
-static int tell(const sheaf_error *err)
+static bool goes_on(const sheaf_checkpoint_manager *manager, sheaf_dist_dataset *data)
 {
-    return stopped_by && err->status < 0 ? 1 : sheaf_error_exit(err);
+    return !sheaf_manager_stopped(manager) && sheaf_dist_dataset_passes(data) < o.epochs;
+}
+
+/* Tells the user and the other tasks of an error, and gives the exit code. What a signal has stopped has none to tell of; who
+ * only follows, as an evaluator does, is through then. */
+static int tell(const sheaf_error *err, bool works)
+{
+    if (stopped_by && err->status < 0)
+        return works;
+    return err->status >= 0 && saved_early ? CALL_AGAIN : sheaf_error_exit(err);
 }
 
 /* The exit code of main. What a signal has kept from its end dies of that. */
 static int finish(int code)
 {
-    if (stopped_by && code != 0)
+    if (stopped_by && code != 0 && code != CALL_AGAIN) {
+        signal(stopped_by, SIG_DFL);
         raise(stopped_by);
+    }
     return check_output(code);
 }
 
@@ -202,6 +214,16 @@ __attribute__((format(printf, 1, 2))) static void show(const char *format, ...)
     va_end(args);
     putchar('\n');
     fflush(stdout);
+}
+
+/* The job was asked to stop: every worker's exit code says so, and a line of the one that saved. */
+static bool tell_if_stopped(const sheaf_checkpoint_manager *manager, const sheaf_strategy *s,
+                            int64_t step, const char *checkpoint)
+{
+    saved_early = sheaf_manager_stopped(manager);
+    if (saved_early && sheaf_strategy_should_checkpoint(s))
+        show("stopped at step %lld, saved as %s", (long long)step, checkpoint);
+    return saved_early;
 }
 
 /* A point of a curve in TensorBoard; the first one opens a file for them. */
@@ -258,8 +280,8 @@ static void summary(int64_t steps, double rate, double loss, const char *checkpo
     printf("checkpoint %s\naccuracy %.4f\n", checkpoint, accuracy);
 }
 
-/* What a checkpoint is worth. */
-static void evaluated(const char *checkpoint, double accuracy)
+/* Shows what a checkpoint is worth. Whether that was all. */
+static bool evaluated(const char *checkpoint, double accuracy)
 {
     SHEAF_FRAME
     {
@@ -269,11 +291,19 @@ static void evaluated(const char *checkpoint, double accuracy)
         else
             show("%s accuracy %.4f", checkpoint, accuracy);
     }
+    return o.predict;
 }
 
 static sheaf_status nothing_to_train_on(sheaf_error *err)
 {
     return sheaf_error_set(err, SHEAF_ERR_INVALID_ARGUMENT, "no example to train on in %s", o.data);
+}
+
+/* There was something to train on, or no time for it. */
+static sheaf_status check_steps(const sheaf_checkpoint_manager *manager, int64_t step,
+                                sheaf_error *err)
+{
+    return step > 0 || sheaf_manager_stopped(manager) ? SHEAF_OK : nothing_to_train_on(err);
 }
 
 static sheaf_status nothing_to_evaluate(sheaf_error *err)

@@ -145,6 +145,9 @@ typedef struct sheaf_manager_options {
     /** Saves but the last one copy the values and return; a thread writes the files. It needs memory for the copies, which stays
      *  until the manager is freed. Under parameter servers, which hold the values, it has no effect. */
     bool background;
+    /** sheaf_stop() in any task of the job is a request: all its tasks come to an end in order, and what they have is saved. See
+     *  sheaf_manager_stopped(). Under a synchronous strategy every worker then calls sheaf_manager_step(), too. */
+    bool save_on_stop;
     sheaf_checkpoint_options save;
     uint64_t reserved[4];
 } sheaf_manager_options;
@@ -181,9 +184,20 @@ SHEAF_CHECKED sheaf_status sheaf_manager_wait(sheaf_checkpoint_manager *m, sheaf
  *  nothing is written but that it was the last one of this run, too, for sheaf_checkpoint_wait(). */
 SHEAF_CHECKED sheaf_status sheaf_manager_end(sheaf_checkpoint_manager *m, bool changed,
                                              const char **path, sheaf_error *err);
-/** Saves if `step` passed a multiple of every_steps since the last call. */
+/** Saves if `step` passed a multiple of every_steps since the last call. SHEAF_END: the job stops here, as it was asked to
+ *  (save_on_stop), and nothing was saved yet. */
 SHEAF_CHECKED sheaf_status sheaf_manager_step(sheaf_checkpoint_manager *m, int64_t step,
                                               sheaf_error *err);
+
+/** With save_on_stop: whether the job stops, as it was asked to. The program leaves its loops and ends as always: it joins, and
+ *  sheaf_manager_end() saves what there is, from which the next run goes on; the iterator's place is in it.
+ *
+ *  Once any task was asked, sheaf_stopped() is true in all, and what takes long, an evaluation, should look at it. The job stops
+ *  at one place of the program, the same in all workers of a synchronous strategy: at sheaf_manager_step(), which is SHEAF_END
+ *  then, or where the next step's data are asked for, which end then, also if they would have been long in coming. Under "ps"
+ *  each worker stops after its step. SHEAF_GRACE_S after the request, or when asked again, every wait ends with
+ *  SHEAF_ERR_CANCELLED, as at once without save_on_stop. */
+SHEAF_API bool sheaf_manager_stopped(const sheaf_checkpoint_manager *m);
 
 /** For an evaluator: waits until the newest checkpoint of `directory` is another than `previous` (may be NULL). SHEAF_OK with
  *  its path, text of the frame; SHEAF_END when `previous` was the last one of this run; SHEAF_ERR_DEADLINE after `deadline`

@@ -52,11 +52,13 @@ SHEAF_API void sheaf_context_free(sheaf_context *context);
 SHEAF_API sheaf_context *sheaf_context_enter(sheaf_context *context);
 
 /** Asks every wait under the current context to end with SHEAF_ERR_CANCELLED, and `sheaf_stopped` to be true. A save that
- *  is under way ends or is given up; then nothing of it stays.
+ *  is under way ends or is given up; then nothing of it stays. Where a checkpoint manager saves when it is asked to stop
+ *  (sheaf_manager_stopped()), it is a request to all tasks of the job first; asked again half a second later or more, or after
+ *  SHEAF_GRACE_S, the waits end.
  *  Async-signal-safe: this is what a program's own SIGTERM handler calls; the current context is then that of the
  *  thread it interrupts, the process default unless that thread entered another. */
 SHEAF_API void sheaf_stop(void);
-/** True once `sheaf_stop` was called. */
+/** True once `sheaf_stop` was called; or in another task of a job that ends in order. */
 SHEAF_API bool sheaf_stopped(void);
 
 /** Sets the global seed of the current context as tf.random.set_seed does; starts the sequence of op seeds anew. */

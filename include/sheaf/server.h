@@ -16,7 +16,7 @@ typedef struct sheaf_server_options {
 } sheaf_server_options;
 
 /** Serves as the ps this task is: listens on its address, until every worker has said goodbye, the job is lost, or
- *  sheaf_stop. Needs no model code; never opens the kernel library. */
+ *  sheaf_stop (which only asks the workers to end, if they save then; sheaf_manager_stopped()). Needs no model code; never opens the kernel library. */
 SHEAF_CHECKED sheaf_status sheaf_server_run(sheaf_cluster *c, const sheaf_server_options *options,
                                             sheaf_error *err);
 

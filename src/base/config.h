@@ -25,6 +25,8 @@
     X(SPIN_US, INT, "20", "0..1000000", "how long a waiting thread spins before it sleeps")     \
     X(HEARTBEAT_MS, INT, "1000", "10..600000", "time between signs of life of a task")          \
     X(DEADLINE_S, SECONDS, "60", "0.001..1000000", "longest wait for a peer")                   \
+    X(GRACE_S, SECONDS, "25", "0.001..1000000",                                                 \
+      "how long a job that saves when it is asked to stop has for that")                        \
     X(KERNELS, CHOICE, "auto", "auto|reference|onednn", "which kernels compute")                \
     X(RUN_ID, TEXT, "", NULL, "name of this run, the same in all its tasks")                    \
     X(ENDED_FILE, PATH, "", NULL, "file where who starts tasks notes those that have ended")    \

@@ -22,6 +22,7 @@ static sheaf_context default_context;
 /* All contexts, for stop.c. */
 static struct sheaf__mutex all_lock = SHEAF__MUTEX_INIT;
 static struct sheaf__list all;
+static struct sheaf__cond acted = SHEAF__COND_INIT;
 
 static sheaf_status init(sheaf_context *context, const sheaf_context_options *options,
                          sheaf_error *err)
@@ -31,9 +32,7 @@ static sheaf_status init(sheaf_context *context, const sheaf_context_options *op
     context->log = options->log;
     context->log_user = options->log_user;
     context->environment = options->environment;
-    context->token = sheaf__token_new_root();
-    if (!context->token)
-        return sheaf__no_memory(err, "a context");
+    SHEAF__TRY(sheaf__stopping_init(context, err));
     SHEAF__TRY(sheaf__config_load(context, err));
     if (options->log_level)
         context->log_level = (int)options->log_level;
@@ -134,22 +133,31 @@ sheaf_status sheaf_context_new(const sheaf_context_options *options, sheaf_conte
     return SHEAF_OK;
 }
 
+/* Nobody acts on it afterwards. */
+static void leave_list(sheaf_context *context)
+{
+    sheaf__mutex_lock(&all_lock);
+    while (context->acting)
+        (void)!sheaf__cond_wait_until(&acted, &all_lock, SHEAF__NO_DEADLINE, SHEAF__NO_TOKEN, NULL);
+    sheaf__list_remove(&context->node);
+    sheaf__mutex_unlock(&all_lock);
+}
+
 void sheaf_context_free(sheaf_context *context)
 {
     if (!context || context == &default_context)
         return;
     /* What is destroyed may log, count and read configuration: under its own context. */
     sheaf_context *before = sheaf_context_enter(context);
+    leave_list(context);
+    sheaf__stopping_end(context);
     sheaf__slot_destroy_all(context);
     sheaf_context_enter(before == context ? NULL : before);
-    sheaf__mutex_lock(&all_lock);
-    sheaf__list_remove(&context->node);
-    sheaf__mutex_unlock(&all_lock);
     sheaf__trace_free(context);
     sheaf__counter_free(context);
     sheaf__log_free(context);
     sheaf__config_free(context);
-    sheaf__token_unref(context->token);
+    sheaf__stopping_free(context);
     sheaf__free(context);
 }
 
@@ -176,11 +184,6 @@ char *sheaf__context_task_path(sheaf_context *context, const char *path)
                        : sheaf__strdup(path);
 }
 
-struct sheaf__token *sheaf__context_token(sheaf_context *context)
-{
-    return context->token;
-}
-
 const struct sheaf__fs *sheaf__context_fs(sheaf_context *context)
 {
     return context->fs;
@@ -193,22 +196,6 @@ void sheaf__context_set_fs(sheaf_context *context, const struct sheaf__fs *fs)
 
 /* ---- stopping ---- */
 
-/* The cause names the task that stops, whatever context the calling thread has. */
-static sheaf_error stop_cause(sheaf_context *context)
-{
-    sheaf_error cause;
-    sheaf__error(&cause, SHEAF_ERR_CANCELLED, "the program asked to stop");
-    cause.origin = sheaf__context_task(context);
-    return cause;
-}
-
-void sheaf__context_stop(sheaf_context *context)
-{
-    sheaf_error cause = stop_cause(context);
-    atomic_store(&context->stop_asked, true);
-    sheaf__token_cancel(context->token, &cause);
-}
-
 void sheaf_stop(void)
 {
     /* Nothing here may lock or allocate: the default context is not made, only marked. */
@@ -218,6 +205,7 @@ void sheaf_stop(void)
         return;
     }
     atomic_store(&context->stop_asked, true);
+    atomic_fetch_add(&context->asks, 1);
     sheaf__stop_notify();
 }
 
@@ -226,28 +214,35 @@ bool sheaf_stopped(void)
     return atomic_load(&(current ? current : &default_context)->stop_asked);
 }
 
-/* A token is cancelled without the list locked, since its callbacks may make or free contexts. */
+/* A context of which a stop was asked that nobody acts on yet; it is seen from now on. NULL: none. */
+static sheaf_context *take_asked(void)
+{
+    sheaf_context *found = NULL;
+    sheaf__mutex_lock(&all_lock);
+    struct sheaf__list_node *node = sheaf__list_linked(&all.head) ? sheaf__list_first(&all) : NULL;
+    for (; node && !found; node = sheaf__list_next(&all, node)) {
+        sheaf_context *context = SHEAF__CONTAINER(node, sheaf_context, node);
+        const int asks = atomic_load(&context->asks);
+        if (asks == context->asks_seen)
+            continue;
+        context->asks_seen = asks;
+        context->acting = true;
+        found = context;
+    }
+    sheaf__mutex_unlock(&all_lock);
+    return found;
+}
+
+/* Without the list locked, as what is cancelled may make or free contexts. */
 void sheaf__context_stop_asked(void)
 {
     /* Made now if not yet: filling an error would make it, and that takes the lock of the list. */
     sheaf__context();
-    for (;;) {
-        sheaf_error cause;
-        struct sheaf__token *token = NULL;
-        struct sheaf__list_node *node;
+    for (sheaf_context *context; (context = take_asked());) {
+        sheaf__context_stop(context);
         sheaf__mutex_lock(&all_lock);
-        node = sheaf__list_linked(&all.head) ? sheaf__list_first(&all) : NULL;
-        for (; node && !token; node = sheaf__list_next(&all, node)) {
-            sheaf_context *context = SHEAF__CONTAINER(node, sheaf_context, node);
-            if (!atomic_load(&context->stop_asked) || sheaf__token_status(context->token) < 0)
-                continue;
-            token = sheaf__token_ref(context->token);
-            cause = stop_cause(context);
-        }
+        context->acting = false;
+        sheaf__cond_broadcast(&acted);
         sheaf__mutex_unlock(&all_lock);
-        if (!token)
-            return;
-        sheaf__token_cancel(token, &cause);
-        sheaf__token_unref(token);
     }
 }

@@ -29,6 +29,14 @@ char *sheaf__context_task_path(sheaf_context *context, const char *path);
 struct sheaf__token *sheaf__context_token(sheaf_context *context);
 /* What sheaf_stop() does, for one context and from ordinary code. */
 void sheaf__context_stop(sheaf_context *context);
+/* Ends in order: while somebody wants that (calls are counted), the first sheaf_stop() only cancels the token below,
+ * and the context's own follows SHEAF_GRACE_S later or at the next sheaf_stop(). */
+void sheaf__context_end_in_order(sheaf_context *context, bool wanted);
+bool sheaf__context_ends_in_order(sheaf_context *context);
+/* Cancelled at the first sheaf_stop() (borrowed). */
+struct sheaf__token *sheaf__context_asked(sheaf_context *context);
+/* Another task of the job was asked to stop, and it ends in order: so does this one. */
+void sheaf__context_told_to_stop(sheaf_context *context);
 
 /* File access of the context (base/file.h). Set before the context is used. */
 const struct sheaf__fs *sheaf__context_fs(sheaf_context *context);

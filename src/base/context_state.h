@@ -38,7 +38,18 @@ struct sheaf_context {
     struct sheaf__mutex lock; /* of task */
     sheaf_task task;
     struct sheaf__token *token;
-    _Atomic bool stop_asked; /* set by sheaf_stop(), also in a signal handler */
+    _Atomic bool stop_asked; /* here or, of a job that ends in order, in another task */
+
+    /* stopping.c */
+    _Atomic int asks;           /* of sheaf_stop(), also in a signal handler */
+    int asks_seen;              /* of them, under the lock of the list; and whether a thread acts */
+    bool acting;                /* on them just now: the context stays */
+    struct sheaf__token *asked; /* cancelled at the first of them */
+    struct sheaf__mutex stop_lock; /* of what follows */
+    int orderly;                   /* who wants the program to end in order */
+    int64_t asked_at;              /* the first time; 0: not yet */
+    bool timed;                    /* the time for an end in order runs */
+    struct sheaf__thread *timer;   /* and who ends it; NULL: nobody had to */
     const struct sheaf__fs *fs;
 
     /* slot.c */
@@ -95,8 +106,12 @@ void sheaf__trace_init(sheaf_context *context);
 void sheaf__trace_finish(sheaf_context *context);
 void sheaf__trace_free(sheaf_context *context);
 void sheaf__seed_init(sheaf_context *context, bool has_seed, int64_t seed);
-/* Cancels the tokens of contexts that a signal handler asked to stop; called by stop.c's thread. */
+/* Acts on what signal handlers asked of contexts; called by stop.c's thread. */
 void sheaf__context_stop_asked(void);
+/* Of one context: the tokens, and the end of all that goes on by itself. */
+sheaf_status sheaf__stopping_init(sheaf_context *context, sheaf_error *err);
+void sheaf__stopping_end(sheaf_context *context);
+void sheaf__stopping_free(sheaf_context *context);
 
 /* Sets the seed, as sheaf_set_seed() does for the current context (seed.c). */
 void sheaf__seed_set(sheaf_context *context, int64_t seed);

@@ -40,7 +40,7 @@ static void start(void)
         return; /* waits still end with their deadlines */
     atomic_store(&event, fd);
     pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    pthread_attr_setstacksize(&attr, (size_t)128 << 10);
+    pthread_attr_setstacksize(&attr, (size_t)1 << 20);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     pthread_create(&thread, &attr, watch, NULL);

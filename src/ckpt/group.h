@@ -91,8 +91,11 @@ struct sheaf__save_group_class {
     sheaf_status (*finish)(struct sheaf__save_group *g, sheaf_status mine, sheaf_error *err);
 };
 
+struct sheaf__halt;
+
 struct sheaf__save_group {
     const struct sheaf__save_group_class *cls;
+    struct sheaf__halt *halt; /* where its tasks stop when they are asked to (base/halt.h) */
 };
 
 #endif

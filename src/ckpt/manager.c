@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/context.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/halt.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "ckpt/checkpoint.h"
@@ -30,6 +32,8 @@ struct sheaf_checkpoint_manager {
     struct sheaf__next_save next;    /* that is under way */
     bool stepped;                    /* `last_step` is known */
     int64_t last_step;
+    bool saved_step;         /* and that is what was saved last */
+    sheaf_context *orderly;  /* that ends in order because of this; NULL: not */
     struct sheaf__keep keep; /* which ones stay */
     bool has_measure;        /* of the next save */
     double measure;
@@ -44,6 +48,8 @@ void sheaf_checkpoint_manager_free(sheaf_checkpoint_manager *m)
 {
     if (!m)
         return;
+    if (m->orderly)
+        sheaf__context_end_in_order(m->orderly, false);
     sheaf__ckpt_save_drop(m->next.saving);
     sheaf__free(m->next.path);
     sheaf__snapshot_free(&m->snapshot);
@@ -104,6 +110,16 @@ static sheaf_status look_who_saves(sheaf_checkpoint_manager *m, struct sheaf__ck
     return how->writes && !m->saves ? begin_saves(m, how->group, err) : SHEAF_OK;
 }
 
+static struct sheaf__halt *halt_of(const sheaf_checkpoint_manager *m)
+{
+    return m->group ? m->group->halt : NULL;
+}
+
+bool sheaf_manager_stopped(const sheaf_checkpoint_manager *m)
+{
+    return m && m->orderly && sheaf__halt_is_over(halt_of(m));
+}
+
 sheaf_status sheaf_checkpoint_manager_new(sheaf_checkpoint *c, const char *directory,
                                           const sheaf_manager_options *options,
                                           sheaf_checkpoint_manager **manager, sheaf_error *err)
@@ -124,6 +140,10 @@ sheaf_status sheaf_checkpoint_manager_new(sheaf_checkpoint *c, const char *direc
     m->every_steps = o->every_steps;
     m->save = o->save;
     m->background = o->background;
+    /* Before any worker can be beyond this. */
+    m->orderly = o->save_on_stop ? sheaf__context() : NULL;
+    if (m->orderly)
+        sheaf__context_end_in_order(m->orderly, true);
     /* If it is this process, better now than after the first hour of training. */
     struct sheaf__ckpt_save how = {0};
     sheaf_status status = m->prefix ? look_who_saves(m, &how, err) : no_memory(err);
@@ -133,6 +153,8 @@ sheaf_status sheaf_checkpoint_manager_new(sheaf_checkpoint *c, const char *direc
         sheaf_checkpoint_manager_free(m);
         return status;
     }
+    if (m->orderly)
+        sheaf__halt_begin(halt_of(m));
     *manager = m;
     return SHEAF_OK;
 }
@@ -232,12 +254,20 @@ sheaf_status sheaf_manager_save(sheaf_checkpoint_manager *m, bool last, const ch
     return SHEAF_OK;
 }
 
+/* Whether there is nothing to save that the newest checkpoint does not have. Who stops before the step after one that was
+ * saved has it all; but for parameter servers, which other workers go on to update. */
+static bool is_newest(const sheaf_checkpoint_manager *m, bool changed)
+{
+    const bool alone = !m->group || !m->group->cls->turns;
+    return m->newest && (!changed || (m->saved_step && alone && sheaf_manager_stopped(m)));
+}
+
 sheaf_status sheaf_manager_end(sheaf_checkpoint_manager *m, bool changed, const char **path,
                                sheaf_error *err)
 {
     struct sheaf__ckpt_save how = {0};
     SHEAF__TRY(sheaf_manager_wait(m, err));
-    if (changed || !m->newest)
+    if (!is_newest(m, changed))
         return sheaf_manager_save(m, true, path, err);
     SHEAF__TRY(look_who_saves(m, &how, err));
     if (how.writes)
@@ -256,6 +286,12 @@ static int64_t floor_divide(int64_t a, int64_t b)
 sheaf_status sheaf_manager_step(sheaf_checkpoint_manager *m, int64_t step, sheaf_error *err)
 {
     SHEAF__TRY(check_manager(m, err));
+    m->saved_step = false;
+    if (m->orderly) {
+        const sheaf_status status = sheaf__halt_pass(halt_of(m), err);
+        if (status != SHEAF_OK)
+            return status;
+    }
     if (!m->every_steps)
         return SHEAF_OK;
     /* The first call only looks at its own step: those before were saved by an earlier run. */
@@ -264,7 +300,9 @@ sheaf_status sheaf_manager_step(sheaf_checkpoint_manager *m, int64_t step, sheaf
     m->stepped = true;
     if (floor_divide(step, m->every_steps) <= floor_divide(before, m->every_steps))
         return SHEAF_OK;
-    return sheaf_manager_save(m, false, NULL, err);
+    SHEAF__TRY(sheaf_manager_save(m, false, NULL, err));
+    m->saved_step = true;
+    return SHEAF_OK;
 }
 
 /* Restoring the newest complete one. */

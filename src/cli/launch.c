@@ -171,16 +171,28 @@ static int catch_signals(struct sheaf__launch *l)
     return l->signals < 0 ? failed(errno, "watch", "signals") : 0;
 }
 
+/* SHEAF_GRACE_S: what saves when it is asked to stop must have ended before it is killed. */
+static void name_grace(double grace, char *text, size_t size)
+{
+    static const char name[] = "SHEAF_GRACE_S";
+    const char *set = getenv(name);
+    if (set)
+        snprintf(text, size, "%s=%.40s", name, set);
+    else
+        snprintf(text, size, "%s=%.3f", name, grace * 0.8 > 0.001 ? grace * 0.8 : 0.001);
+}
+
 static int start_tasks(struct sheaf__launch *l)
 {
-    char file[300], ended[300], run_id[64], threads[40];
+    char file[300], ended[300], run_id[64], grace[64], threads[40];
     snprintf(file, sizeof(file), "SHEAF_SECRET_FILE=%s", l->secret.path);
     snprintf(ended, sizeof(ended), "SHEAF_ENDED_FILE=%s", l->secret.ended);
     snprintf(run_id, sizeof(run_id), "SHEAF_RUN_ID=%s", l->secret.run_id);
     snprintf(threads, sizeof(threads), "SHEAF_THREADS=%lld", (long long)l->plan->threads);
+    name_grace(l->plan->grace, grace, sizeof(grace));
     const struct sheaf__launch_common common = {
         .program = l->plan->program,
-        .variables = {file, ended, run_id, l->plan->threads ? threads : NULL},
+        .variables = {file, ended, run_id, grace, l->plan->threads ? threads : NULL},
         .guard = &l->guard,
         .mask = &l->mask,
     };

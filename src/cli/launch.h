@@ -10,6 +10,9 @@
 
 #include <signal.h>
 
+/* What a task ends with that was asked to end and has saved (EX_TEMPFAIL): it is no failure. */
+enum { SHEAF__EXIT_CALL_AGAIN = 75 };
+
 /* Exit codes of `sheaf run` besides the program's own. */
 enum {
     SHEAF__EXIT_TIMEOUT = 124,

@@ -136,6 +136,8 @@ static void report_end(struct watch *w, struct sheaf__launched *t)
         w->failed = true;
         return;
     }
+    if (w->interrupts && WEXITSTATUS(t->wait_status) == SHEAF__EXIT_CALL_AGAIN)
+        return;
     t->untold = WEXITSTATUS(t->wait_status) != 0;
     if (t->untold && !w->failed)
         tell_together(w);

@@ -42,7 +42,7 @@ struct sheaf__launched {
 /* What all tasks of a launch have in common. */
 struct sheaf__launch_common {
     char *const *program;     /* argv of the program, NULL-terminated */
-    const char *variables[5]; /* "NAME=value" beside TF_CONFIG, NULL-terminated */
+    const char *variables[6]; /* "NAME=value" beside TF_CONFIG, NULL-terminated */
     const struct sheaf__guard *guard;
     const sigset_t *mask; /* signals as the launcher's caller had them */
 };

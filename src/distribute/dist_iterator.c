@@ -36,6 +36,8 @@ struct sheaf_dist_iterator {
     struct parts next;
     sheaf_error failed; /* status < 0: the pull did */
     struct sheaf__forecast forecast;
+
+    struct sheaf__token_callback stops; /* the iterators, with the strategy's reading */
 };
 
 static void parts_clear(struct parts *p)
@@ -54,6 +56,19 @@ static bool is_whole_pass(const sheaf_dist_iterator *it)
 {
     const sheaf_iterator *first = it->iterators[0];
     return first->dataset == it->dataset->datasets[0] && !first->behind;
+}
+
+static struct sheaf__halt *halt_of(const sheaf_dist_iterator *it)
+{
+    return it->dataset->strategy->halt;
+}
+
+/* Nothing is read any more. Any thread. */
+static void stop_reading(void *user)
+{
+    const sheaf_dist_iterator *it = user;
+    for (int i = 0; i < it->dataset->dataset_count; i++)
+        sheaf__flow_cancel(&it->iterators[i]->flow);
 }
 
 sheaf_dist_iterator *sheaf_iterate(sheaf_dist_dataset *d)
@@ -75,6 +90,10 @@ sheaf_dist_iterator *sheaf_iterate(sheaf_dist_dataset *d)
         sheaf__progress_begin(d, it, it->iterators, &it->fills, &it->latched);
     if (it->latched.status >= 0 && is_whole_pass(it))
         it->forecast.certain = &d->certain;
+    if (it->latched.status >= 0) {
+        it->stops = (struct sheaf__token_callback){.fn = stop_reading, .user = it};
+        sheaf__token_on(sheaf__halt_reading(halt_of(it)), &it->stops);
+    }
     return it;
 }
 
@@ -82,6 +101,10 @@ void sheaf_dist_iterator_free(sheaf_dist_iterator *it)
 {
     if (!it)
         return;
+    if (it->stops.fn)
+        sheaf__token_off(sheaf__halt_reading(halt_of(it)), &it->stops);
+    if (it->dataset && sheaf__halt_is_over(halt_of(it)))
+        sheaf__progress_halt(it->dataset, it);
     if (it->dataset)
         sheaf__progress_break(it->dataset, it);
     if (is_shared(it))
@@ -230,13 +253,32 @@ static sheaf_status agree(sheaf_dist_iterator *it, struct sheaf__step_facts *fac
     return status;
 }
 
+/* The same, at a place where the job may stop (`ended`). Reading that came to nothing because it does is no error, and what
+ * came is not used. */
+static sheaf_status agree_or_stop(sheaf_dist_iterator *it, struct sheaf__step_facts *facts,
+                                  sheaf_error *err)
+{
+    sheaf_error fault = {0};
+    sheaf_status status = agree(it, facts, &fault);
+    const sheaf_status passed = sheaf__halt_pass(halt_of(it), status < 0 ? NULL : &fault);
+    it->ended = passed == SHEAF_END;
+    if (it->ended)
+        return SHEAF_OK;
+    status = status < 0 ? status : passed;
+    return status < 0 ? sheaf__error_copy(err, &fault) : SHEAF_OK;
+}
+
 /* Lets the others know of the step after this one. What fails now is the next call's affair. */
 static void look_ahead(sheaf_dist_iterator *it)
 {
-    if (!is_shared(it) || sheaf__forecast_foresees(&it->forecast) || pull_next(it) < 0)
+    if (!is_shared(it) || sheaf__forecast_foresees(&it->forecast))
         return;
-    const struct sheaf__step_facts facts = own_facts(&it->next);
-    (void)!sheaf__forecast_say(it->dataset->strategy, &it->forecast, &facts, NULL);
+    sheaf__halt_read_ahead(halt_of(it), true);
+    if (pull_next(it) >= 0) {
+        const struct sheaf__step_facts facts = own_facts(&it->next);
+        (void)!sheaf__forecast_say(it->dataset->strategy, &it->forecast, &facts, NULL);
+    }
+    sheaf__halt_read_ahead(halt_of(it), false);
 }
 
 static sheaf_status make_values(const sheaf_dist_iterator *it, const struct parts *p,
@@ -266,7 +308,9 @@ static sheaf_status advance(sheaf_dist_iterator *it, bool fills, sheaf_values **
                             sheaf_error *err)
 {
     struct sheaf__step_facts facts;
-    sheaf_status status = agree(it, &facts, err);
+    sheaf_status status = agree_or_stop(it, &facts, err);
+    if (it->ended)
+        return SHEAF_END;
     if (status < 0) {
         sheaf__progress_step(it->dataset, it, status,
                              &(struct sheaf__handed_out){it->next.elements, it->next.errors, 0});

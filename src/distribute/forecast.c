@@ -11,7 +11,9 @@
 
 static struct sheaf__wait wait_for_others(const sheaf_strategy *s)
 {
-    return sheaf__sync_wait(s, "the other workers' next element");
+    struct sheaf__wait wait = sheaf__sync_wait(s, "the other workers' next element");
+    wait.token = sheaf__halt_reading(s->halt);
+    return wait;
 }
 
 /* ---- the number of steps ---- */

@@ -71,6 +71,7 @@ void sheaf__progress_free(struct sheaf__progress *p)
     sheaf__free(p->pipeline);
     sheaf__free(p->legs);
     sheaf__buf_free(&p->account);
+    sheaf__buf_free(&p->stopped);
 }
 
 void sheaf__progress_set_seeds(const sheaf_dist_dataset *d, sheaf_dataset *data)
@@ -260,6 +261,7 @@ sheaf_status sheaf__progress_begin(sheaf_dist_dataset *d, const void *runner,
     sheaf_status status = begin(d, iterators, fills, err);
     p->runner = runner;
     p->iterators = iterators;
+    p->halted = false;
     sheaf__mutex_unlock(&p->lock);
     if (status < 0)
         sheaf__progress_break(d, runner);

@@ -30,6 +30,10 @@ struct sheaf__progress {
     struct sheaf__buf account;  /* of the last pass that ended (progress_account.c) */
     struct sheaf__position restored; /* what the pass that runs, or the next one, goes on from */
     struct sheaf__position accepted; /* from a checkpoint that is being restored */
+    bool
+        halted; /* the job stopped in the pass that ran; where it was then, or why that is not known: */
+    struct sheaf__buf stopped;
+    sheaf_error unknown;
     sheaf_trackable trackable;
     bool tracked;   /* somebody asked for it */
     char *pipeline; /* what it is, for positions; NULL: not yet described */
@@ -54,6 +58,8 @@ void sheaf__progress_step(sheaf_dist_dataset *d, const void *runner, sheaf_statu
                           const struct sheaf__handed_out *what);
 /* After that, and after the end, where workers do not step together: has kept how far this one is. */
 sheaf_status sheaf__progress_tell(sheaf_dist_dataset *d, sheaf_error *err);
+/* It ends where the job stops, and the position stays (progress_save.c). */
+void sheaf__progress_halt(sheaf_dist_dataset *d, const void *runner);
 /* It ended before the end of the data. */
 void sheaf__progress_break(sheaf_dist_dataset *d, const void *runner);
 /* It came to the end of the data; `left_out` rows were too few for a step. */

@@ -126,16 +126,46 @@ static sheaf_status fill(sheaf_dist_dataset *d, struct sheaf__position *out, she
     return put_restored(&p->restored, out, err);
 }
 
-static sheaf_status encode(sheaf_dist_dataset *d, struct sheaf__buf *buf, sheaf_error *err)
+/* With the lock held. */
+static sheaf_status encode_now(sheaf_dist_dataset *d, struct sheaf__buf *buf, sheaf_error *err)
 {
     struct sheaf__position out = {0};
-    sheaf__mutex_lock(&d->progress.lock);
     sheaf_status status = fill(d, &out, err);
-    sheaf__mutex_unlock(&d->progress.lock);
     if (status >= 0)
         status = sheaf__position_write(&out, buf, err);
     sheaf__position_free(&out);
     return status;
+}
+
+static sheaf_status encode_stopped(const struct sheaf__progress *p, struct sheaf__buf *buf,
+                                   sheaf_error *err)
+{
+    SHEAF__TRY(sheaf__error_copy(err, &p->unknown));
+    sheaf__buf_bytes(buf, p->stopped.data, p->stopped.size);
+    return sheaf__buf_check(buf, "a position in the input", err);
+}
+
+static sheaf_status encode(sheaf_dist_dataset *d, struct sheaf__buf *buf, sheaf_error *err)
+{
+    struct sheaf__progress *p = &d->progress;
+    sheaf__mutex_lock(&p->lock);
+    sheaf_status status = p->halted ? encode_stopped(p, buf, err) : encode_now(d, buf, err);
+    sheaf__mutex_unlock(&p->lock);
+    return status;
+}
+
+void sheaf__progress_halt(sheaf_dist_dataset *d, const void *runner)
+{
+    struct sheaf__progress *p = &d->progress;
+    sheaf__mutex_lock(&p->lock);
+    if (p->runner == runner) {
+        sheaf__buf_clear(&p->stopped);
+        p->unknown = (sheaf_error){0};
+        if (p->tracked)
+            encode_now(d, &p->stopped, &p->unknown);
+        p->halted = true;
+    }
+    sheaf__mutex_unlock(&p->lock);
 }
 
 /* Whether each worker's place is kept with the variables. */

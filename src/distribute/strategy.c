@@ -92,6 +92,7 @@ static void strategy_destroy(void *object)
     sheaf__unref(s->made);
     if (s->cls->stop)
         s->cls->stop(s);
+    sheaf__halt_free(s->halt);
     for (int i = 0; i < s->local && s->devices; i++)
         sheaf__free(s->devices[i]);
     for (char **p = s->parameter_devices; p && *p; p++)

@@ -6,6 +6,7 @@
  * a class: what it does in its own way. Adding one is a file and a line of the table in strategy.c.
  */
 
+#include "base/halt.h"
 #include "base/object.h"
 #include "base/thread.h"
 #include "base/wait.h"
@@ -79,6 +80,7 @@ struct sheaf_strategy {
         *sync; /* how replicas and workers reduce (sync.h); NULL: there is one replica */
     struct sheaf__made *made;         /* the variables with copies (made.h); NULL: none yet */
     struct sheaf__save_group *group;  /* of what its variables save; NULL: this process alone */
+    struct sheaf__halt *halt;         /* where it stops when it is asked to; NULL: alone */
     struct sheaf__replicas *replicas; /* threads, made at the first run */
     struct sheaf__mutex running;      /* held by the step that runs */
     void *state;                      /* the class's */

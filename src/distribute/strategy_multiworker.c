@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "ckpt/group.h"
+#include "distribute/halt_workers.h"
 #include "distribute/mirrored.h"
 #include "distribute/sync.h"
 #include "net/net.h"
@@ -23,6 +24,7 @@ struct state {
     struct sheaf__save_group group;
     sheaf_strategy *strategy;
     struct sheaf__net *net; /* NULL: a worker alone */
+    struct sheaf__halt_workers *halt;
 };
 
 /* The team of chief and workers, in that order (R6.39). */
@@ -46,7 +48,8 @@ static int fill_members(const sheaf_cluster *c, struct sheaf__team_member *membe
     return count;
 }
 
-static sheaf_status start_net(sheaf_strategy *s, struct state *state, sheaf_error *err)
+static sheaf_status start_net(sheaf_strategy *s, struct state *state,
+                              const struct sheaf__team_options *team, sheaf_error *err)
 {
     const sheaf_cluster *c = s->cluster;
     struct sheaf__net_options options = {
@@ -57,6 +60,8 @@ static sheaf_status start_net(sheaf_strategy *s, struct state *state, sheaf_erro
     sheaf__context_set_task(s->context, options.task.job, options.task.index);
     SHEAF__TRY(sheaf__net_new(&options, &state->net, err));
     SHEAF__TRY(sheaf__team_serve(state->net, err));
+    SHEAF__TRY(sheaf__halt_workers_new(state->net, s->context, team, &state->halt, err));
+    s->halt = state->group.halt = sheaf__halt_workers_halt(state->halt);
     return sheaf__net_start(state->net, err);
 }
 
@@ -67,7 +72,7 @@ static sheaf_status join_team(sheaf_strategy *s, struct state *state, sheaf_erro
         return sheaf__no_memory(err, "a team");
     struct sheaf__team_options options = {
         .members = members, .size = fill_members(s->cluster, members), .rank = s->worker_id};
-    sheaf_status status = start_net(s, state, err);
+    sheaf_status status = start_net(s, state, &options, err);
     options.net = state->net;
     if (status >= 0)
         status = sheaf__sync_open(s, &options, err);
@@ -200,8 +205,13 @@ static sheaf_status multiworker_join(sheaf_strategy *s, int64_t deadline, sheaf_
 static void multiworker_stop(sheaf_strategy *s)
 {
     struct state *state = s->state;
-    if (state)
-        sheaf__net_free(state->net, sheaf__clock_after(GOODBYE_NS));
+    if (!state)
+        return;
+    if (state->halt)
+        s->halt = NULL;
+    sheaf__halt_workers_leave(state->halt);
+    sheaf__net_free(state->net, sheaf__clock_after(GOODBYE_NS));
+    sheaf__halt_workers_free(state->halt);
     sheaf__free(state);
 }
 

@@ -61,15 +61,32 @@ static sheaf_status name_devices(sheaf_strategy *s, const struct sheaf__ps_clien
     return s->parameter_devices ? SHEAF_OK : sheaf__no_memory(err, "a strategy");
 }
 
+/* Each worker stops where it is: after its step. */
+
+static void watch_stops(void *user)
+{
+    sheaf__ps_watch_stops(client_of(user));
+}
+
+static void spread_stop(void *user)
+{
+    const sheaf_strategy *s = user;
+    sheaf__halt_next(s->halt);
+    sheaf__ps_tell_of_stop(client_of(s));
+}
+
 static sheaf_status connect(sheaf_strategy *s, const sheaf_partitioner *partitioner,
                             sheaf_error *err)
 {
+    const struct sheaf__halt_peers peers = {watch_stops, spread_stop, s};
     struct sheaf__ps_client *client = NULL;
     SHEAF__TRY(check_cluster(s->cluster, err));
     SHEAF__TRY(sheaf__ps_client_new(s->cluster, s->deadline_ns, &client, err));
     client->partitioner = *partitioner;
     s->state = client;
     s->group = &client->group;
+    SHEAF__TRY(sheaf__halt_new(&peers, &s->halt, err));
+    client->group.halt = s->halt;
     s->remote = true;
     s->is_chief = sheaf_cluster_is_chief(s->cluster);
     s->pipelines = sheaf_cluster_workers(s->cluster);
@@ -105,6 +122,7 @@ static bool ps_saves(const sheaf_strategy *s)
 
 static void ps_stop(sheaf_strategy *s)
 {
+    sheaf__halt_deafen(s->halt);
     sheaf__ps_client_free(client_of(s));
 }
 

@@ -408,6 +408,8 @@ void sheaf__ps_client_free(struct sheaf__ps_client *client)
         sheaf__free(r->full_device);
     }
     sheaf__net_free(client->net, sheaf__clock_deadline(GOODBYE_SECONDS));
+    for (int i = 0; i < client->server_count; i++)
+        sheaf__request_clear(&client->servers[i].watch);
     sheaf__token_unref(client->connecting);
     sheaf__free(client->servers);
     sheaf__free(client->variables);
@@ -484,6 +486,7 @@ sheaf_status sheaf__ps_client_new(sheaf_cluster *cluster, int64_t deadline_ns,
     if (!c)
         return sheaf__no_memory(err, "a client of parameter servers");
     c->group.cls = &sheaf__ps_group_class;
+    c->context = sheaf__context();
     c->cluster = sheaf_cluster_ref(cluster);
     c->deadline_ns = deadline_ns;
     c->initialises = sheaf_cluster_is_chief(cluster);

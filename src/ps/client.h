@@ -35,6 +35,7 @@ struct sheaf__ps_remote {
     char *full_device; /* "/job:ps/replica:0/task:0/device:CPU:0" */
     uint64_t sequence; /* of the last push */
     struct sheaf__request request;
+    struct sheaf__request watch; /* for stops (client_stop.c) */
     struct sheaf__buf meta;
     struct sheaf__part *parts;
     size_t part_count, part_capacity;
@@ -45,6 +46,7 @@ struct sheaf__ps_remote {
 
 struct sheaf__ps_client {
     struct sheaf__save_group group; /* first: the group is the client */
+    sheaf_context *context;
     sheaf_cluster *cluster;
     struct sheaf__net *net;
     struct sheaf__ps_remote *servers;
@@ -54,6 +56,7 @@ struct sheaf__ps_client {
     struct sheaf__net_events events;
     struct sheaf__token *connecting; /* cancelled when a server is lost */
     sheaf_partitioner partitioner;   /* how variables are cut */
+    bool watches;                    /* hears of stops */
 
     struct sheaf__mutex lock;                  /* of what follows, and of requests */
     struct sheaf__ps_variable_ref **variables; /* in order; not counted: they leave when they go */
@@ -108,6 +111,11 @@ sheaf_status sheaf__ps_update(struct sheaf__ps_client *client, const struct shea
 /* This task has done its part. The one that saves waits for all others; they wait for it, as one of them
  * saves if it is lost, but no longer than until `deadline`, which is no error. */
 sheaf_status sheaf__ps_join(struct sheaf__ps_client *client, int64_t deadline, sheaf_error *err);
+
+/* This task ends in order, and does so when any task of the job is asked to stop. */
+void sheaf__ps_watch_stops(struct sheaf__ps_client *client);
+/* This one was asked to. Never waits. */
+void sheaf__ps_tell_of_stop(struct sheaf__ps_client *client);
 
 /* Whether this task saves checkpoints now (group.c). */
 sheaf_status sheaf__ps_saves(struct sheaf__ps_client *client, bool *now, sheaf_error *err);

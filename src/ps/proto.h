@@ -30,7 +30,9 @@ enum sheaf__ps_kind {
     SHEAF__PS_WRITER, /* -> whether this worker saves (a byte) */
     SHEAF__PS_CLAIM, /* prefix of checkpoints -> the directory is the job's; the last number given */
     SHEAF__PS_NUMBER, /* least number, prefix -> number of the next checkpoint */
-    SHEAF__PS_LEAVE   /* -> this worker may make visible what it has saved */
+    SHEAF__PS_LEAVE,  /* -> this worker may make visible what it has saved */
+    SHEAF__PS_WATCH,  /* -> when the job is asked to stop */
+    SHEAF__PS_STOP    /* it is; a post */
 };
 
 /* Slot 0 of a variable is its value, 1.. are the optimizer's. */

@@ -304,6 +304,7 @@ static sheaf_status open_server(struct sheaf__ps_server *server, sheaf_cluster *
     SHEAF__TRY(sheaf__ps_serve_waits(server, err));
     SHEAF__TRY(sheaf__ps_serve_marks(server, err));
     SHEAF__TRY(sheaf__ps_serve_writer(server, err));
+    SHEAF__TRY(sheaf__ps_serve_stops(server, err));
     const struct sheaf__service done = {
         .kind = SHEAF__PS_DONE, .serve = serve_done, .user = server};
     SHEAF__TRY(sheaf__net_serve(server->net, &done, err));
@@ -317,6 +318,7 @@ static void close_server(struct sheaf__ps_server *server)
     /* That the workers close their connections when we say goodbye is no news. */
     if (server->net)
         sheaf__net_unlisten(server->net, &server->events);
+    sheaf__ps_drop_stops(server);
     sheaf__net_free(server->net, sheaf__clock_deadline(GOODBYE_SECONDS));
     sheaf__ps_drop_waits(server);
     sheaf__pool_free(server->pool);

@@ -68,7 +68,12 @@ struct sheaf__ps_server {
     size_t waiting_count, waiting_capacity;
     sheaf_error failure;           /* a worker gave up */
     struct sheaf__ps_worker *last; /* that went before its work was done */
+    bool stopping;                 /* the job is asked to stop in order (server_stop.c) */
     uint64_t changes;              /* of all this */
+
+    sheaf_context *context;
+    struct sheaf__token_callback on_asked;
+    bool orderly; /* ends in order */
 };
 
 /* Services of reads (server_values.c), of updates (server_push.c), of checkpoints (server_save.c) and
@@ -102,6 +107,13 @@ bool sheaf__ps_writer_ended(const struct sheaf__ps_server *server);
 /* Gives up the directories. */
 void sheaf__ps_drop_claims(struct sheaf__ps_server *server);
 sheaf_status sheaf__ps_serve_writer(struct sheaf__ps_server *server, sheaf_error *err);
+
+/* A job that ends in order: whoever is asked to stop tells all servers, and each tells all workers (server_stop.c). */
+sheaf_status sheaf__ps_serve_stops(struct sheaf__ps_server *server, sheaf_error *err);
+/* sheaf_stop() does not end this server at once any more. */
+void sheaf__ps_end_in_order(struct sheaf__ps_server *server);
+/* Hears of no stop any more. */
+void sheaf__ps_drop_stops(struct sheaf__ps_server *server);
 
 /* Has the pool answer a call (server_save.c). */
 void sheaf__ps_submit(struct sheaf__ps_server *server, struct sheaf__call *call,

@@ -72,6 +72,8 @@ static sheaf_status fate(struct sheaf__ps_server *server, const struct sheaf__ps
     switch (w->kind) {
     case SHEAF__PS_CREATE:
         return attach(server, w->call, err);
+    case SHEAF__PS_WATCH:
+        return server->stopping ? SHEAF_OK : SHEAF_PENDING;
     case SHEAF__PS_AWAIT:
         return server->restored && server->restores >= w->number
                    ? SHEAF_OK
@@ -222,6 +224,14 @@ static void serve_await(struct sheaf__call *call, void *user)
     answer_later(user, &w);
 }
 
+/* Whoever watches ends in order when it is told to, and so this server does not end before it. */
+static void serve_watch(struct sheaf__call *call, void *user)
+{
+    sheaf__ps_end_in_order(user);
+    answer_later(user, &(struct sheaf__ps_waiting){
+                           .call = call, .kind = SHEAF__PS_WATCH, .task = sheaf__ps_caller(call)});
+}
+
 static void serve_join(struct sheaf__call *call, void *user)
 {
     const struct sheaf__bytes meta = sheaf__call_meta(call);
@@ -246,6 +256,7 @@ sheaf_status sheaf__ps_serve_waits(struct sheaf__ps_server *server, sheaf_error 
         {.kind = SHEAF__PS_RESTORED, .serve = serve_restored, .user = server},
         {.kind = SHEAF__PS_AWAIT, .serve = serve_await, .user = server},
         {.kind = SHEAF__PS_JOIN, .serve = serve_join, .user = server},
+        {.kind = SHEAF__PS_WATCH, .serve = serve_watch, .user = server},
     };
     for (size_t i = 0; i < sizeof(services) / sizeof(*services); i++)
         SHEAF__TRY(sheaf__net_serve(server->net, &services[i], err));

@@ -12,6 +12,7 @@ from job import check, read_text, run, session_members, SHEAF, SLOW
 
 FOREVER = ("--epochs", "1000000")
 NAMED, ENDED = 1, 5
+SAVED = 75  # exit code: it was asked to stop, and has saved
 
 
 def named_in_time(tasks, victim, since):
@@ -302,35 +303,13 @@ def stopped(t, task, number, code):
 
 def case_interrupt(t):
     """Ctrl-C: the launcher ends its tasks, says so, and the job can go on later."""
-    for number, name in ((signal.SIGINT, "Interrupt"), (signal.SIGTERM, "Terminated")):
-        for jobs in ("--worker 2 --ps 2 --evaluator 1", "--worker 2"):
-            task = t.launch(jobs, *FOREVER, name=name)
-            stopped(t, task, number, 128 + number)
-            check(task.err == f"sheaf run: ending all tasks by signal {number} ({name}); a second one kills them\n",
-                  "one line", task.show())
+    for jobs in ("--worker 2 --ps 2 --evaluator 1", "--worker 2"):
+        stopped(t, t.launch(jobs, *FOREVER), signal.SIGINT, SAVED)
     task = t.launch("--worker 2 --ps 2", *FOREVER)
     task.says("epoch 9 ")
     task.kill(signal.SIGINT)
     task.ends(ENDED)
     goes_on(t)
-
-
-def case_interrupt_alone(t):
-    for number in (signal.SIGINT, signal.SIGTERM):
-        task = t.digits(*FOREVER)
-        stopped(t, task, number, -number)
-        check(not task.err, "no line", task.show())
-
-
-def case_S8_stopped_ps(t):
-    """SIGTERM ends a ps in order; its worker cannot go on and says who has left."""
-    cluster = t.cluster(worker=1, ps=1)
-    tasks = training(t, cluster, *FOREVER)
-    tasks["ps:0"].kill(signal.SIGTERM)
-    code = tasks["ps:0"].ends(ENDED)
-    check(code == 0 and not tasks["ps:0"].err, f"exit code {code}", tasks["ps:0"].show())
-    tasks["worker:0"].fails(cluster.named("ps:0") + ": it has left the job", limit=ENDED)
-    check(not half_saved(t), "half a checkpoint", half_saved(t))
 
 
 def nobody_left(task):

@@ -358,6 +358,89 @@ static void many_stops_wake_many_waits(void **state)
     }
 }
 
+/* ---- ends in order ---- */
+
+/* A program that is asked to stop at 1 s, and perhaps again. */
+struct ending {
+    bool orderly, told;
+    double again;                     /* s; 0: not a second time */
+    _Atomic int64_t asked_ns, all_ns; /* when the two kinds of waits ended */
+};
+
+static void wait_for_asked(void *user)
+{
+    struct ending *e = user;
+    (void)!sheaf__wait_sleep(sheaf__clock_deadline(100), sheaf__context_asked(sheaf__context()),
+                             NULL);
+    e->asked_ns = sheaf__clock_now();
+}
+
+static void wait_for_all(void *user)
+{
+    struct ending *e = user;
+    (void)!sheaf__wait_sleep(sheaf__clock_deadline(100), NULL, NULL);
+    e->all_ns = sheaf__clock_now();
+}
+
+static void end_it(void *user)
+{
+    static const char *const environment[] = {"SHEAF_GRACE_S=10", NULL};
+    struct ending *e = user;
+    sheaf_context *context = NULL;
+    struct sheaf__thread *threads[2] = {0};
+    if (sheaf_context_new(&(sheaf_context_options){.environment = environment}, &context, NULL) < 0)
+        return;
+    sheaf_context *before = sheaf_context_enter(context);
+    const int64_t begin = sheaf__clock_now();
+    sheaf__context_end_in_order(context, true);
+    if (!e->orderly)
+        sheaf__context_end_in_order(context, false);
+    (void)!sheaf__thread_start("asked", wait_for_asked, e, NULL, &threads[0], NULL);
+    (void)!sheaf__thread_start("all", wait_for_all, e, NULL, &threads[1], NULL);
+    (void)!sheaf__wait_sleep(begin + SHEAF__S, SHEAF__NO_TOKEN, NULL);
+    if (e->told)
+        sheaf__context_told_to_stop(context);
+    else
+        sheaf_stop();
+    if (e->again > 0) {
+        (void)!sheaf__wait_sleep(begin + (int64_t)(e->again * 1e9), SHEAF__NO_TOKEN, NULL);
+        sheaf_stop();
+    }
+    if (!sheaf_stopped())
+        e->orderly = !e->orderly;
+    for (int i = 0; i < 2; i++)
+        (void)!sheaf__thread_join(threads[i], SHEAF__NO_DEADLINE, NULL);
+    e->asked_ns -= begin;
+    e->all_ns -= begin;
+    sheaf_context_enter(before);
+    sheaf_context_free(context);
+}
+
+/* The first request leaves a program that ends in order its time; a second one, which is not the first one's echo, or the
+ * end of the time does not. */
+static void in_order_or_at_once(void **state)
+{
+    (void)state;
+    static const struct {
+        bool orderly, told;
+        double again, asked, all;
+    } cases[] = {
+        {false, false, 0, 1, 1}, {true, false, 0, 1, 11}, {true, false, 1.2, 1, 11},
+        {true, false, 3, 1, 3},  {true, true, 0, 1, 11},  {true, true, 3, 1, 11},
+        {false, true, 0, 1, 11}, {false, true, 3, 1, 3},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        for (uint64_t seed = 1; seed < 20; seed++) {
+            struct ending e = {
+                .orderly = cases[i].orderly, .told = cases[i].told, .again = cases[i].again};
+            sheaf_error err = {0};
+            rig_ok(sheaf__sim_run(seed, end_it, &e, NULL, &err), &err);
+            assert_int_equal(e.orderly, cases[i].orderly);
+            assert_int_equal(e.asked_ns / SHEAF__MS, (int64_t)(cases[i].asked * 1000));
+            assert_int_equal(e.all_ns / SHEAF__MS, (int64_t)(cases[i].all * 1000));
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -370,6 +453,7 @@ int main(void)
         rig_test(no_signal_is_lost_to_a_cancelled_wait),
         rig_test(a_signal_handler_stops_the_context),
         rig_test(many_stops_wake_many_waits),
+        rig_test(in_order_or_at_once),
     };
     return rig_run(tests);
 }
