@@ -31,8 +31,11 @@ static sheaf_status is_current(struct sheaf__file *lock, bool *same, sheaf_error
     return SHEAF_OK;
 }
 
-static sheaf_status no_saves(sheaf_error *fault, sheaf_error *err)
+/* A file that cannot be made is of no interest, one that is in the way is. */
+static sheaf_status no_saves(const struct taking *t, sheaf_error *fault, sheaf_error *err)
 {
+    if (!sheaf__file_exists(t->path))
+        sheaf__str_copy(fault->file, sizeof(fault->file), t->directory);
     sheaf__error_prefix(fault, "no checkpoint can be saved in the directory");
     return sheaf__error_copy(err, fault);
 }
@@ -43,7 +46,7 @@ static sheaf_status try_lock(struct taking *t, bool *same, sheaf_error *err)
     sheaf_error fault = {0};
     *same = true;
     if (sheaf__file_open(t->path, SHEAF__FILE_UPDATE, &t->file, &fault) < 0)
-        return no_saves(&fault, err);
+        return no_saves(t, &fault, err);
     const sheaf_status locked = sheaf__file_lock(t->file, NULL);
     sheaf_status status = SHEAF_OK;
     if (locked == SHEAF_ERR_ALREADY_EXISTS) {
@@ -52,7 +55,7 @@ static sheaf_status try_lock(struct taking *t, bool *same, sheaf_error *err)
             sheaf__error_at(err, SHEAF_ERR_FAILED_PRECONDITION, &where,
                             "another process saves checkpoints '%s-N' in the directory", t->name);
     } else if (locked >= 0 && is_current(t->file, same, &fault) < 0) {
-        status = no_saves(&fault, err);
+        status = no_saves(t, &fault, err);
     } /* a file system without locks refuses nobody */
     if (status < 0 || !*same) {
         sheaf__file_close(t->file, NULL);
