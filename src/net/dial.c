@@ -149,7 +149,7 @@ static sheaf_status dial(struct sheaf__net *net, const sheaf_task *task, const c
             }
             sheaf__conn_free(conn);
         }
-        if (!retry || sheaf__ended(task, last))
+        if (!retry || sheaf__ended(task, NULL, last))
             return last->status;
         if (status == SHEAF_OK || status == SHEAF_ERR_UNAVAILABLE)
             status = tries % name_count == 0 ? pause_for(net, task, pause, wait, &error) : SHEAF_OK;
@@ -203,7 +203,7 @@ sheaf_status sheaf__net_await(struct sheaf__net *net, const sheaf_task *task,
         if (status < 0)
             break;
         status =
-            sheaf__ended(task, &cause) ? cause.status : pause_for(net, task, slice, wait, &cause);
+            sheaf__ended(task, NULL, &cause) ? cause.status : pause_for(net, task, slice, wait, &cause);
     }
     const struct allowance within = allowance(wait, allowed);
     return unmet(task, &within, &cause, err);

@@ -31,8 +31,9 @@ static const char *find(const char *text, const sheaf_task *task, int *length)
     return NULL;
 }
 
-bool sheaf__ended(const sheaf_task *task, sheaf_error *err)
+bool sheaf__ended(const sheaf_task *task, bool *well, sheaf_error *err)
 {
+    static const char good[] = "ended with exit code 0";
     char *text = NULL;
     size_t size;
     int length = 0;
@@ -43,6 +44,8 @@ bool sheaf__ended(const sheaf_task *task, sheaf_error *err)
     const char *how = find(text, task, &length);
     if (how)
         sheaf__error(err, SHEAF_ERR_UNAVAILABLE, "it %.*s", length, how);
+    if (how && well)
+        *well = length == sizeof(good) - 1 && memcmp(how, good, sizeof(good) - 1) == 0;
     sheaf__free(text);
     return how != NULL;
 }

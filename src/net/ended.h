@@ -12,7 +12,8 @@
 
 /* Whether there is such a file at all. */
 bool sheaf__ended_is_known(void);
-/* Whether the task is in it. `err` then says how it ended ("it ended with exit code 3"), status UNAVAILABLE. */
-bool sheaf__ended(const sheaf_task *task, sheaf_error *err);
+/* Whether the task is in it. `err` then says how it ended ("it ended with exit code 3"), status UNAVAILABLE. `*well` (may be
+ * NULL): with exit code 0. */
+bool sheaf__ended(const sheaf_task *task, bool *well, sheaf_error *err);
 
 #endif

@@ -182,26 +182,34 @@ static struct survey look(struct sheaf__ps_server *server)
     return s;
 }
 
-/* Workers that ended before they came. */
+/* With the lock. */
+static void note_ended(struct sheaf__ps_server *server, struct sheaf__ps_worker *w, bool well,
+                       const sheaf_error *how)
+{
+    w->state = well ? SHEAF__PS_FINISHED : SHEAF__PS_GONE;
+    sheaf__error(&w->loss, SHEAF_ERR_UNAVAILABLE, SHEAF__TASK " at %s: %s", w->task.job,
+                 w->task.index, w->address, how->message);
+    sheaf__error_set_peer(&w->loss, w->task.job, w->task.index);
+    if (!well)
+        server->last = w;
+    sheaf__ps_elect(server);
+}
+
+/* Workers that ended before they came: had they had work for this server, they would have failed. */
 static void look_for_ended(struct sheaf__ps_server *server)
 {
     sheaf_error how;
+    bool well;
     for (int i = 0; sheaf__ended_is_known() && i < server->worker_count; i++) {
         struct sheaf__ps_worker *w = &server->workers[i];
         sheaf__mutex_lock(&server->lock);
         const bool never = w->state == SHEAF__PS_NEVER;
         sheaf__mutex_unlock(&server->lock);
-        if (!never || !sheaf__ended(&w->task, &how))
+        if (!never || !sheaf__ended(&w->task, &well, &how))
             continue;
         sheaf__mutex_lock(&server->lock);
-        if (w->state == SHEAF__PS_NEVER) {
-            w->state = SHEAF__PS_GONE;
-            sheaf__error(&w->loss, SHEAF_ERR_UNAVAILABLE, SHEAF__TASK " at %s: %s", w->task.job,
-                         w->task.index, w->address, how.message);
-            sheaf__error_set_peer(&w->loss, w->task.job, w->task.index);
-            server->last = w;
-            sheaf__ps_elect(server);
-        }
+        if (w->state == SHEAF__PS_NEVER)
+            note_ended(server, w, well, &how);
         sheaf__mutex_unlock(&server->lock);
         sheaf__ps_changed(server);
     }
