@@ -202,8 +202,8 @@ sheaf_status sheaf__net_await(struct sheaf__net *net, const sheaf_task *task,
             return SHEAF_OK;
         if (status < 0)
             break;
-        status =
-            sheaf__ended(task, NULL, &cause) ? cause.status : pause_for(net, task, slice, wait, &cause);
+        status = sheaf__ended(task, NULL, &cause) ? cause.status
+                                                  : pause_for(net, task, slice, wait, &cause);
     }
     const struct allowance within = allowance(wait, allowed);
     return unmet(task, &within, &cause, err);
