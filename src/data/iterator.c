@@ -146,6 +146,8 @@ sheaf_status sheaf__iter_pull(struct sheaf__iter *it, size_t want, struct sheaf_
     if (status < 0)
         it->later = *err;
     it->later_end = status == SHEAF_END;
+    err->status = SHEAF_OK; /* whoever looks at it must not take it for one of these rows */
+    err->reserved = 0;
     return SHEAF_OK;
 }
 

@@ -105,6 +105,77 @@ static void test_failed_call(void **state)
     }
 }
 
+static sheaf_status first_number(const sheaf_element *in, sheaf_element *out, void *user)
+{
+    const sheaf_tensor *t = sheaf_element_at(in, 0);
+    (void)user;
+    return sheaf_element_put(out, "", sheaf_long(sheaf_tensor_integer(t, 0)));
+}
+
+/* Batches of two batches; the last two do not fit together. */
+static sheaf_dataset *uneven(int64_t repeats)
+{
+    sheaf_dataset *d = sheaf_dataset_batch(sheaf_dataset_range(0, 23, 1), 3, NULL);
+    return sheaf_dataset_repeat(sheaf_dataset_batch(d, 2, NULL), repeats);
+}
+
+/* What is left when it has given `count` things and another iterator goes on there. */
+static json_t *resumed(sheaf_dataset *d, int count)
+{
+    sheaf_iterator *before = sheaf_dataset_iterate(d), *after = sheaf_dataset_iterate(d);
+    sheaf_error err = {0};
+    json_decref(drain(before, element_json, count));
+    SHEAF_FRAME
+    {
+        sheaf_bytes position;
+        rig_ok(sheaf_iterator_save(before, &position, &err), &err);
+        rig_ok(sheaf_iterator_restore(after, position, &err), &err);
+    }
+    json_t *rest = drain(after, element_json, 100);
+    sheaf_iterator_free(before);
+    sheaf_iterator_free(after);
+    return rest;
+}
+
+/* R9.19, S182: an error of the input behind other rows of it comes once, after them, on however many
+ * threads the map runs, and also after a position (S217). */
+static void test_failed_input(void **state)
+{
+    (void)state;
+    const int parallel[] = {0, 1, 2, 4, SHEAF_AUTOTUNE};
+    json_t *expected = literal("[0, 6, 12, {\"status\": \"InvalidArgument\"}, "
+                               "0, 6, 12, {\"status\": \"InvalidArgument\"}]");
+    for (int i = 0; i < 100; i++) {
+        const sheaf_map_options o = {.parallel = parallel[i % 5]};
+        sheaf_dataset *d = sheaf_dataset_map(uneven(2), first_number, NULL, &o);
+        assert_json(elements(d), expected, "a map");
+        json_t *rest = json_array();
+        for (size_t k = i % 8; k < json_array_size(expected); k++)
+            json_array_append(rest, json_array_get(expected, k));
+        assert_json(resumed(d, i % 8), rest, "a map that goes on");
+        json_decref(rest);
+        sheaf_dataset_free(d);
+    }
+    json_decref(expected);
+}
+
+static sheaf_status fails_silently(const sheaf_element *in, sheaf_element *out, void *user)
+{
+    (void)in;
+    (void)out;
+    (void)user;
+    return SHEAF_ERR_ABORTED;
+}
+
+/* Nor does a function that fails have the message of what its input will fail with. */
+static void test_failed_call_before_failed_input(void **state)
+{
+    (void)state;
+    sheaf_dataset *d = sheaf_dataset_map(uneven(1), fails_silently, NULL, NULL);
+    assert_first_fails(sheaf_dataset_batch(d, 5, NULL), SHEAF_ERR_ABORTED,
+                       "stage 5 (map): the function returned AbortedError");
+}
+
 static sheaf_status misbehave(const sheaf_element *in, sheaf_element *out, void *user)
 {
     switch (sheaf_tensor_integer(sheaf_element_get(in, NULL), 0)) {
@@ -335,6 +406,8 @@ int main(void)
         rig_test(test_parallel_keeps_the_order),
         rig_test(test_unordered_gives_all),
         rig_test(test_failed_call),
+        rig_test(test_failed_input),
+        rig_test(test_failed_call_before_failed_input),
         rig_test(test_misbehaving_function),
         rig_test(test_kept_inputs_stay),
         rig_test(test_strings_outlive_the_call),
