@@ -40,6 +40,7 @@ static sheaf_status start(struct sheaf__iter *base, sheaf_error *err)
 static sheaf_status ask(struct filter_iter *it, size_t at, sheaf_error *err)
 {
     const struct filter *p = sheaf__iter_params(&it->base);
+    SHEAF__TRY(sheaf__token_check(it->base.flow->token, err));
     const sheaf_element *e = sheaf__row_at(&it->row, it->feed.block, at, err);
     if (!e)
         return err->status;

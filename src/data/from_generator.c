@@ -79,6 +79,7 @@ static sheaf_status next(struct sheaf__iter *base, size_t want, struct sheaf__ro
     const struct from_generator *p = sheaf__iter_params(base);
     SHEAF__TRY(begin(it, p, err));
     for (size_t i = 0; i < want; i++) {
+        SHEAF__TRY(sheaf__token_check(base->flow->token, err));
         sheaf_status status = it->ended ? SHEAF_END : generate(it, p, rows, err);
         it->ended = it->ended || status == SHEAF_END;
         if (status != SHEAF_OK)

@@ -216,8 +216,9 @@ void sheaf__iter_join(struct sheaf__iter *it, struct sheaf__thread *thread)
     sheaf_error err;
     char name[64];
     while (sheaf__thread_join(thread, sheaf__clock_after(SHEAF__S), &err) == SHEAF_ERR_DEADLINE)
-        sheaf__log(SHEAF_LOG_WARN, "%s: still waiting for a function of the program to return",
-                   sheaf__dataset_name(it->dataset, name));
+        sheaf__log(
+            SHEAF_LOG_WARN, "%s: still waiting for %s", sheaf__dataset_name(it->dataset, name),
+            it->dataset->calls ? "a function of the program to return" : "its input to be read");
 }
 
 /* ---- feeds ---- */

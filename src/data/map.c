@@ -82,6 +82,7 @@ sheaf_status sheaf__map_apply(const struct sheaf__map *map, struct sheaf__map_ca
                               struct sheaf__block *block, size_t at, struct sheaf__rows *rows,
                               sheaf_error *err)
 {
+    SHEAF__TRY(sheaf__token_check(call->token, err));
     const sheaf_element *in = sheaf__row_at(&call->row, block, at, err);
     if (!in)
         return err->status;
@@ -112,6 +113,7 @@ static sheaf_status start(struct sheaf__iter *base, sheaf_error *err)
         return sheaf__map_crew_new(base, sheaf__config_threads(), &it->crew, err);
     SHEAF__TRY(sheaf__iter_input(base, 0, base->flow, err));
     it->feed.from = base->inputs[0];
+    it->call.token = base->flow->token;
     return SHEAF_OK;
 }
 

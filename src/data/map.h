@@ -13,12 +13,15 @@ struct sheaf__map {
     int threads;              /* 0: on the consumer's */
 };
 
-/* What one thread needs to call the function again and again. Zeroed is ready. */
+/* What one thread needs to call the function again and again. Zeroed but for the
+ * token is ready. */
 struct sheaf__map_call {
+    struct sheaf__token *token; /* ends calling; of the flow */
     struct sheaf__row row;
     sheaf_element *out;
 };
-/* Calls the function for a row in a frame of its own and appends the result. */
+/* Calls the function for a row in a frame of its own and appends the result. Whoever frees an
+ * iterator waits for one call, not for all the rows that somebody asked for. */
 sheaf_status sheaf__map_apply(const struct sheaf__map *map, struct sheaf__map_call *call,
                               struct sheaf__block *block, size_t at, struct sheaf__rows *rows,
                               sheaf_error *err);

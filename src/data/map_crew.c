@@ -242,7 +242,7 @@ static void stand_by(struct sheaf__map_crew *crew, int number)
 static void crew_main(void *user)
 {
     struct sheaf__map_crew *crew = user;
-    struct sheaf__map_call call = {0};
+    struct sheaf__map_call call = {.token = crew->flow.token};
     struct ticket *t;
     sheaf__mutex_lock(&crew->lock);
     const int number = crew->arrived++;

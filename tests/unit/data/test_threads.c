@@ -4,7 +4,10 @@
 #include "base/clock.h"
 #include "base/wait.h"
 
+#include <fcntl.h>
 #include <stdatomic.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 /* prefetch, and the end of iterators whose threads are busy. */
 
@@ -165,6 +168,100 @@ static void test_endless_search_is_cut_short(void **state)
     sheaf_dataset_free(d);
 }
 
+/* Functions that take two milliseconds each, from a call on. */
+struct slow {
+    _Atomic int calls;
+    int quick;
+};
+static void take_long(struct slow *s)
+{
+    if (atomic_fetch_add(&s->calls, 1) >= s->quick)
+        sheaf__wait_sleep(sheaf__clock_after(2 * SHEAF__MS), SHEAF__NO_TOKEN, NULL);
+}
+static sheaf_status pass_slowly(const sheaf_element *in, sheaf_element *out, void *user)
+{
+    take_long(user);
+    return pass(in, out, NULL);
+}
+static sheaf_status keep_slowly(const sheaf_element *in, void *user)
+{
+    (void)in;
+    take_long(user);
+    return SHEAF_OK;
+}
+static sheaf_status make_slowly(void *state, sheaf_element *out, sheaf_error *err)
+{
+    (void)err;
+    take_long(state);
+    return sheaf_element_put(out, "", sheaf_long(1));
+}
+
+enum { MANY = 20000 };
+
+/* Elements of each function. */
+static sheaf_dataset *slow_ones(int kind, struct slow *s)
+{
+    const sheaf_generator g = {NULL, make_slowly, NULL, s};
+    const sheaf_map_options two = {.parallel = 2};
+    sheaf_dataset *d = NULL;
+    if (kind == 0)
+        SHEAF_FRAME
+    d = sheaf_dataset_from_generator(&g, spec_of(SHEAF_INT64, SHEAF_SCALAR));
+    if (kind == 1)
+        d = sheaf_dataset_filter(sheaf_dataset_range(0, 2 * MANY, 1), keep_slowly, s);
+    if (kind >= 2)
+        d = sheaf_dataset_map(sheaf_dataset_range(0, 2 * MANY, 1), pass_slowly, s,
+                              kind == 3 ? &two : NULL);
+    return d;
+}
+
+/* What asks for many elements to give one. */
+static sheaf_dataset *collecting(int kind, sheaf_dataset *d)
+{
+    static const int64_t size = MANY;
+    switch (kind) {
+    case 0:
+        return sheaf_dataset_batch(d, MANY, NULL);
+    case 1:
+        return sheaf_dataset_padded_batch(d, MANY, NULL);
+    case 2:
+        return sheaf_dataset_rebatch(sheaf_dataset_batch(d, 10, NULL), &size, 1, false);
+    case 3:
+        return sheaf_dataset_batch(sheaf_dataset_shuffle(d, MANY, NULL), 1, NULL);
+    default:
+        return sheaf_dataset_batch(sheaf_dataset_skip(d, MANY), 1, NULL);
+    }
+}
+
+static void freed_while_it_collects(sheaf_dataset *d, struct slow *s)
+{
+    sheaf_dataset *one = sheaf_dataset_batch(sheaf_dataset_range(0, 1, 1), 1, NULL);
+    d = sheaf_dataset_prefetch(sheaf_dataset_concatenate(one, d), 2);
+    sheaf_iterator *it = sheaf_dataset_iterate(d);
+    sheaf_error err = {0};
+    SHEAF_FRAME
+    {
+        sheaf_element *e;
+        rig_ok(sheaf_iterator_next(it, &e, &err), &err);
+    }
+    assert_true(settled(&s->calls, s->quick + 2) < MANY);
+    const int before = atomic_load(&s->calls);
+    sheaf_iterator_free(it);
+    assert_true(atomic_load(&s->calls) - before < 200);
+    sheaf_dataset_free(d);
+}
+
+/* A free waits for the call that runs, not for all that are still to be collected; also of a map
+ * that took many elements at once, as long as its calls were quick. */
+static void test_freed_while_it_collects(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < 4 * 5; kind++) {
+        struct slow s = {.quick = kind % 4 == 3 ? 3000 : 0};
+        freed_while_it_collects(collecting(kind / 4, slow_ones(kind % 4, &s)), &s);
+    }
+}
+
 /* Calls sheaf_stop() when the consumer is on its way. */
 struct stopper {
     _Atomic int calls, taken;
@@ -260,6 +357,45 @@ static void test_late_function_is_named(void **state)
     sheaf_dataset_free(d);
 }
 
+/* Waits until somebody reads a pipe, and has it open for writing. */
+static int writer_of(const char *path)
+{
+    const int64_t deadline = sheaf__clock_after(5 * SHEAF__S);
+    int fd;
+    while ((fd = open(path, O_WRONLY | O_NONBLOCK)) < 0 && sheaf__clock_now() < deadline)
+        sheaf__wait_sleep(sheaf__clock_after(SHEAF__MS), SHEAF__NO_TOKEN, NULL);
+    assert_true(fd >= 0);
+    return fd;
+}
+
+static void close_later(void *user)
+{
+    sheaf__wait_sleep(sheaf__clock_after(1300 * SHEAF__MS), SHEAF__NO_TOKEN, NULL);
+    close(*(const int *)user);
+}
+
+/* Where there is no function, what is late is a file. */
+static void test_late_file_is_named(void **state)
+{
+    (void)state;
+    const char *paths[] = {rig_path("text"), rig_path("pipe")};
+    struct sheaf__thread *thread;
+    sheaf_error err = {0};
+    sheaf_element *e;
+    rig_ok(sheaf__file_replace(paths[0], "a line\n", 7, &err), &err);
+    assert_int_equal(mkfifo(paths[1], 0600), 0);
+    sheaf_dataset *d = sheaf_dataset_prefetch(sheaf_text_lines_files(paths, 2, NULL), 1);
+    sheaf_iterator *it = sheaf_dataset_iterate(d);
+    rig_ok(sheaf_iterator_next(it, &e, &err), &err);
+    int fd = writer_of(paths[1]);
+    rig_ok(sheaf__thread_start("later", close_later, &fd, NULL, &thread, &err), &err);
+    sheaf_iterator_free(it);
+    assert_non_null(
+        strstr(rig_log_take(), "stage 2 (prefetch): still waiting for its input to be read"));
+    rig_ok(sheaf__thread_join(thread, sheaf__clock_after(5 * SHEAF__S), &err), &err);
+    sheaf_dataset_free(d);
+}
+
 /* Two iterators of one dataset, on two threads, know nothing of each other. */
 static void count_all(void *user)
 {
@@ -298,7 +434,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         rig_test(test_runs_ahead_exactly),        rig_test(test_errors_keep_their_place),
         rig_test(test_freed_at_any_time),         rig_test(test_endless_search_is_cut_short),
-        rig_test(test_stopped_by_another_thread), rig_test(test_late_function_is_named),
+        rig_test(test_freed_while_it_collects),   rig_test(test_stopped_by_another_thread),
+        rig_test(test_late_function_is_named),    rig_test(test_late_file_is_named),
         rig_test(test_iterators_are_independent),
     };
     return rig_run(tests);
