@@ -154,10 +154,8 @@ static sheaf_status read_some(struct records_iter *it, size_t want, struct sheaf
     sheaf_status status = sheaf__record_source_next(
         it->source, (sheaf_bytes *)column->data + block->first + block->count, room, &count, &owner,
         err);
-    if (status == SHEAF_OK && block->kept != owner) {
+    if (status == SHEAF_OK)
         status = sheaf__string_keep(column, owner, err);
-        block->kept = owner;
-    }
     if (status != SHEAF_OK)
         return end_reading(it, status, before, err);
     sheaf__rows_grow(rows, block, count);

@@ -22,6 +22,7 @@
 static struct sheaf__block *block_new(struct sheaf__rows *rows, sheaf_element *columns, bool boxed,
                                       size_t first, size_t count, sheaf_error *err)
 {
+    static _Atomic uint64_t numbers = 1;
     struct sheaf__block *block = rows->spare ? rows->spare : sheaf__alloc(sizeof(*block));
     rows->spare = NULL;
     if (!block) {
@@ -35,6 +36,8 @@ static struct sheaf__block *block_new(struct sheaf__rows *rows, sheaf_element *c
     block->boxed = boxed;
     block->first = first;
     block->count = count;
+    if (!boxed)
+        block->number = atomic_fetch_add_explicit(&numbers, 1, memory_order_relaxed);
     return block;
 }
 
@@ -513,21 +516,22 @@ static struct sheaf__block *block_like(struct sheaf__rows *rows, const struct sh
     return open_block(rows, columns, capacity, err);
 }
 
-/* Copies rows between blocks of the same columns; strings stay views. */
+/* Copies rows between blocks of the same columns; strings stay views. Whose owners are kept already
+ * is told by a number: the next block may lie where one lay that is gone. */
 static sheaf_status copy_rows(struct sheaf__block *to, const struct sheaf__block *from, size_t at,
                               size_t count, sheaf_error *err)
 {
     for (size_t i = 0; i < from->columns->count; i++) {
         sheaf_tensor *column = to->columns->items[i].tensor;
         const sheaf_tensor *source = from->columns->items[i].tensor;
-        if (source->dtype == SHEAF_STRING && to->kept != from->columns)
+        if (source->dtype == SHEAF_STRING && to->like != from->number)
             SHEAF__TRY(sheaf__string_keep_like(column, source, err));
         size_t bytes = count * row_bytes(column);
         if (bytes > 0)
             memcpy(row_address(column, to->first + to->count),
                    row_address(source, from->first + at), bytes);
     }
-    to->kept = from->columns;
+    to->like = from->number;
     return SHEAF_OK;
 }
 

@@ -23,7 +23,8 @@ struct sheaf__block {
     size_t capacity; /* stacked: rows that the columns have room for; 0: they are another's */
     sheaf_element *columns; /* counted; boxed: the element itself */
     bool boxed;
-    const void *kept; /* string owner that was kept last */
+    uint64_t number; /* stacked: no other block has or had it */
+    uint64_t like;   /* number of the block whose strings' owners were kept last */
 };
 
 struct sheaf__block *sheaf__block_ref(struct sheaf__block *block);
