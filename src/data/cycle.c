@@ -85,7 +85,8 @@ sheaf_status sheaf__cycle_next(struct sheaf__cycle *c, size_t want, struct sheaf
         if (status != SHEAF_OK)
             return status;
         const size_t left = c->p->block - c->in_block;
-        status = sheaf__iter_pull(c->slots[c->at], want < left ? want : left, rows, err);
+        status =
+            sheaf__interleave_pull(c->p, c->slots[c->at], want < left ? want : left, rows, err);
         want -= rows->count - before;
         SHEAF__TRY(leave_slot(c, rows->count - before, status, err));
     }

@@ -85,6 +85,33 @@ sheaf_status sheaf__interleave_open(struct sheaf__iter *stage, struct sheaf__blo
     return status;
 }
 
+/* ---- elements ---- */
+
+/* The next element, if it is of the type. */
+static sheaf_status pull_checked(const sheaf_element_spec *spec, struct sheaf__iter *it,
+                                 struct sheaf__rows *rows, sheaf_error *err)
+{
+    struct sheaf__rows one = {0};
+    sheaf_status status = sheaf__iter_pull(it, 1, &one, err);
+    if (status == SHEAF_OK && one.count > 0) {
+        sheaf_element *e = sheaf__block_element(sheaf__rows_front(&one), 0, err);
+        status = e ? sheaf_element_spec_check(spec, e, err) : err->status;
+        sheaf__unref(e);
+    }
+    if (status == SHEAF_OK)
+        status = sheaf__rows_move(&one, one.count, rows, err);
+    sheaf__rows_free(&one);
+    return status;
+}
+
+sheaf_status sheaf__interleave_pull(const struct sheaf__interleave *p, struct sheaf__iter *it,
+                                    size_t want, struct sheaf__rows *rows, sheaf_error *err)
+{
+    if (!p->spec || sheaf__spec_covers(p->spec, it->dataset->spec))
+        return sheaf__iter_pull(it, want, rows, err);
+    return pull_checked(p->spec, it, rows, err);
+}
+
 /* ---- the stage ---- */
 
 static sheaf_status start(struct sheaf__iter *base, sheaf_error *err)

@@ -19,6 +19,10 @@ struct sheaf__interleave {
 sheaf_status sheaf__interleave_open(struct sheaf__iter *stage, struct sheaf__block *block,
                                     const struct sheaf__flow *flow, struct sheaf__iter **it,
                                     sheaf_error *err);
+/* Appends up to `want` elements of a dataset that was opened, as sheaf__iter_pull(). One that is not
+ * of the type that the stage was told is SHEAF_ERR_INVALID_ARGUMENT in its place. */
+sheaf_status sheaf__interleave_pull(const struct sheaf__interleave *p, struct sheaf__iter *it,
+                                    size_t want, struct sheaf__rows *rows, sheaf_error *err);
 /* The dataset alone; counted. */
 sheaf_status sheaf__interleave_call(const struct sheaf__interleave *p, const sheaf_element *e,
                                     sheaf_dataset **d, sheaf_error *err);

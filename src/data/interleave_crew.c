@@ -161,8 +161,8 @@ static void read_ahead(struct sheaf__interleave_crew *crew, struct source *s)
         failed_open = status < 0;
     }
     if (status >= 0) {
-        status =
-            sheaf__iter_pull(s->iter, s->iter->dataset->calls ? 1 : FULL_ROWS / 8, &rows, &err);
+        const size_t want = s->iter->dataset->calls ? 1 : FULL_ROWS / 8;
+        status = sheaf__interleave_pull(crew->p, s->iter, want, &rows, &err);
         if (status < 0)
             sheaf__iter_unnamed(&err);
     }

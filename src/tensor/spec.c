@@ -130,6 +130,15 @@ sheaf_element_spec *sheaf__spec_merge(const sheaf_element_spec *a, const sheaf_e
     return spec;
 }
 
+bool sheaf__spec_covers(const sheaf_element_spec *wide, const sheaf_element_spec *narrow)
+{
+    bool covers = wide && narrow && wide->count == narrow->count;
+    for (size_t i = 0; covers && i < wide->count; i++)
+        covers = check_one(&wide->specs[i], &narrow->specs[i], i, NULL) >= 0 &&
+                 sheaf__shape_fits(wide->specs[i].shape, narrow->specs[i].shape);
+    return covers;
+}
+
 char sheaf__spec_pattern(const sheaf_element_spec *spec)
 {
     return spec->pattern

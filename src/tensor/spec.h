@@ -26,6 +26,8 @@ sheaf_element_spec *sheaf__spec_of_tensor(sheaf_dtype dtype, sheaf_shape shape, 
  * `err` if names or dtypes differ. */
 sheaf_element_spec *sheaf__spec_merge(const sheaf_element_spec *a, const sheaf_element_spec *b,
                                       sheaf_error *err);
+/** Whether every element of type `narrow` is one of type `wide`; false where either is NULL. */
+bool sheaf__spec_covers(const sheaf_element_spec *wide, const sheaf_element_spec *narrow);
 char sheaf__spec_pattern(const sheaf_element_spec *spec);
 
 #endif

@@ -158,6 +158,58 @@ static void test_spec_and_cardinality(void **state)
     }
 }
 
+/* Input 1 gives strings. */
+static sheaf_status strings_next(void *state, sheaf_element *out, sheaf_error *err)
+{
+    int *at = state;
+    (void)err;
+    return ++*at > 2 ? SHEAF_END : sheaf_element_put(out, "", sheaf_string("s"));
+}
+static sheaf_status as_it_is(const sheaf_element *in, sheaf_element *out, void *user)
+{
+    (void)user;
+    return sheaf_element_put(out, "", sheaf_element_get(in, NULL));
+}
+static sheaf_dataset *open_strings(const sheaf_element *in, void *user)
+{
+    const sheaf_generator g = {new_count, strings_next, free, NULL};
+    const int64_t i = sheaf_tensor_integer(sheaf_element_get(in, NULL), 0);
+    if (i != 1)
+        return sheaf_dataset_range(10 * i, 10 * i + 2, 1);
+    sheaf_dataset *d = sheaf_dataset_from_generator(&g, spec_of(SHEAF_STRING, SHEAF_SCALAR));
+    return user ? sheaf_dataset_map(d, as_it_is, NULL, NULL) : d;
+}
+
+/* The type that was declared is that of all elements (R9.13), whether the input knows its own or
+ * not. */
+static void test_the_declared_spec_holds(void **state)
+{
+    (void)state;
+    char mapped;
+    for (int parallel = 0; parallel <= 4; parallel++) {
+        SHEAF_FRAME
+        {
+            const sheaf_interleave_options o = {.cycle_length = 2,
+                                                .parallel = parallel / 2,
+                                                .spec = spec_of(SHEAF_INT64, SHEAF_SCALAR)};
+            sheaf_dataset *d = sheaf_dataset_interleave(sheaf_dataset_range(0, 3, 1), open_strings,
+                                                        parallel % 2 ? &mapped : NULL, &o);
+            json_t *expected = literal("[0, {\"status\": \"InvalidArgument\"}, {\"status\": "
+                                       "\"InvalidArgument\"}, 1, 20, 21]");
+            assert_json(elements(d), expected, "a type that is not the declared one");
+            json_decref(expected);
+            sheaf_iterator *it = sheaf_dataset_iterate(d);
+            sheaf_error err = {0};
+            sheaf_element *e;
+            rig_ok(sheaf_iterator_next(it, &e, &err), &err);
+            rig_fails(sheaf_iterator_next(it, &e, &err), &err, SHEAF_ERR_INVALID_ARGUMENT,
+                      "stage 2 (interleave): ");
+            sheaf_iterator_free(it);
+            sheaf_dataset_free(d);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -166,6 +218,7 @@ int main(void)
         rig_test(test_bad_options),
         rig_test(test_errors_come_in_their_place),
         rig_test(test_spec_and_cardinality),
+        rig_test(test_the_declared_spec_holds),
     };
     return rig_run(tests);
 }
