@@ -4,7 +4,7 @@
 #include "data/stage.h"
 #include "data/tuple.h"
 
-/* Pairs (start + position, element): a zip with a range (R9.18). */
+/* Pairs (start + position, element): a zip with range(start, 2^63 - 1) (R9.18), which ends it. */
 
 struct enumerate {
     struct sheaf__params params;
@@ -46,6 +46,12 @@ static sheaf_status start(struct sheaf__iter *base, sheaf_error *err)
     return SHEAF_OK;
 }
 
+/* How many numbers there are from here on. */
+static uint64_t numbers_left(const struct enumerate_iter *it)
+{
+    return (uint64_t)INT64_MAX - (uint64_t)it->value;
+}
+
 /* The numbers of the next `count` elements, in one block. */
 static sheaf_status number(struct enumerate_iter *it, size_t count, struct sheaf__block **block,
                            sheaf_error *err)
@@ -67,6 +73,9 @@ static sheaf_status next(struct sheaf__iter *base, size_t want, struct sheaf__ro
 {
     struct enumerate_iter *it = (struct enumerate_iter *)base;
     struct sheaf__block *numbers = NULL;
+    if (numbers_left(it) == 0)
+        return SHEAF_END;
+    want = want < numbers_left(it) ? want : (size_t)numbers_left(it);
     sheaf_status status = sheaf__feed_fill(&it->feed, want, err);
     if (status < 0)
         it->value++; /* the failed element had a number, too */
@@ -87,15 +96,19 @@ static sheaf_status pass(struct sheaf__iter *base, uint64_t count, struct sheaf_
                          sheaf_error *err)
 {
     struct enumerate_iter *it = (struct enumerate_iter *)base;
-    const uint64_t before = passed->count;
-    sheaf_status status = sheaf__feed_pass(&it->feed, count, passed, err);
+    const uint64_t before = passed->count, left = numbers_left(it);
+    sheaf_status status =
+        left == 0 ? SHEAF_END
+                  : sheaf__feed_pass(&it->feed, count < left ? count : left, passed, err);
     it->value += (int64_t)(passed->count - before) + (status < 0);
-    return status;
+    return status == SHEAF_OK && left < count ? SHEAF_END : status;
 }
 
 static uint64_t sure(const struct sheaf__iter *base)
 {
-    return sheaf__feed_sure(&((const struct enumerate_iter *)base)->feed);
+    const struct enumerate_iter *it = (const struct enumerate_iter *)base;
+    const uint64_t left = numbers_left(it), sure = sheaf__feed_sure(&it->feed);
+    return sure < left ? sure : left;
 }
 
 static void stop(struct sheaf__iter *base)

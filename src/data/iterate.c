@@ -7,9 +7,20 @@
 
 /* The iterator that programs have. */
 
-/* Stands for one there was no memory for. */
+/* Stand for one there was no memory for, and for one of no dataset. */
 static struct sheaf_iterator no_memory = {
     .trackable = {&sheaf__iterator_trackable_class, &no_memory}};
+static struct sheaf_iterator no_dataset = {
+    .trackable = {&sheaf__iterator_trackable_class, &no_dataset}};
+
+sheaf_status sheaf__iterator_check(const sheaf_iterator *it, sheaf_error *err)
+{
+    if (it == &no_dataset)
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "the dataset is NULL");
+    if (!it)
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "the iterator is NULL");
+    return it->root ? SHEAF_OK : sheaf__no_memory(err, "an iterator");
+}
 
 /* What it runs; the program's stages are among it, so that they go on with their seeds. A new count.
  */
@@ -80,7 +91,9 @@ void sheaf__iterator_close(sheaf_iterator *it)
 
 sheaf_iterator *sheaf_dataset_iterate(sheaf_dataset *d)
 {
-    struct sheaf_iterator *it = d ? sheaf__calloc(1, sizeof(*it)) : NULL;
+    if (!d)
+        return &no_dataset;
+    struct sheaf_iterator *it = sheaf__calloc(1, sizeof(*it));
     if (!it)
         return &no_memory;
     it->dataset = sheaf_dataset_ref(d);
@@ -112,8 +125,7 @@ static sheaf_status next(sheaf_iterator *it, sheaf_element **out, sheaf_error *e
 
 sheaf_status sheaf_iterator_next(sheaf_iterator *it, sheaf_element **out, sheaf_error *err)
 {
-    if (!it || !it->root)
-        return sheaf__no_memory(err, "an iterator");
+    SHEAF__TRY(sheaf__iterator_check(it, err));
     sheaf_error mine;
     sheaf_context *caller = sheaf_context_enter(it->flow.context);
     sheaf_status status = next(it, out, &mine);
@@ -136,8 +148,7 @@ sheaf_status sheaf__iterator_pass(sheaf_iterator *it, uint64_t count, struct she
 
 sheaf_status sheaf_iterator_account(sheaf_iterator *it, sheaf_account *account, sheaf_error *err)
 {
-    if (!it || !it->root)
-        return sheaf__no_memory(err, "an iterator");
+    SHEAF__TRY(sheaf__iterator_check(it, err));
     SHEAF__TRY(sheaf__account_get(it->flow.account, 0, account, err));
     account->examples = (int64_t)it->elements;
     return SHEAF_OK;
@@ -145,7 +156,7 @@ sheaf_status sheaf_iterator_account(sheaf_iterator *it, sheaf_account *account, 
 
 void sheaf_iterator_free(sheaf_iterator *it)
 {
-    if (!it || it == &no_memory)
+    if (!it || it == &no_memory || it == &no_dataset)
         return;
     sheaf_context *context = it->flow.context;
     sheaf_context *caller = context ? sheaf_context_enter(context) : NULL;

@@ -22,6 +22,8 @@ struct sheaf_iterator {
     sheaf_trackable trackable;
 };
 
+/* SHEAF_OK: there is one, and it runs something. */
+sheaf_status sheaf__iterator_check(const sheaf_iterator *it, sheaf_error *err);
 /* Makes the tree anew, at the beginning. Without memory there is none. */
 void sheaf__iterator_open(sheaf_iterator *it);
 /* Ends its threads; the trail stays. */

@@ -15,8 +15,7 @@
 
 sheaf_status sheaf__iterator_saves(const sheaf_iterator *it, sheaf_error *err)
 {
-    if (!it || !it->root)
-        return sheaf__no_memory(err, "an iterator");
+    SHEAF__TRY(sheaf__iterator_check(it, err));
     const sheaf_dataset *d = it->dataset;
     if (it->root->broken)
         return sheaf__error_copy(err, &it->root->later);

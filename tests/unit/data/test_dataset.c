@@ -424,6 +424,34 @@ static void test_print(void **state)
     assert_string_equal(sheaf_dataset_str(NULL), "None");
 }
 
+/* The numbers are those of range(start, 2^63 - 1) (R9.18), whether the elements are made or passed
+ * over. */
+static void test_enumerate_ends_with_its_numbers(void **state)
+{
+    (void)state;
+    for (int skipped = 0; skipped <= 2; skipped++) {
+        sheaf_dataset *d = sheaf_dataset_enumerate(sheaf_dataset_range(0, 10, 1), INT64_MAX - 2);
+        d = sheaf_dataset_skip(d, skipped);
+        static const char *const rest[] = {"[[9223372036854775805, 0], [9223372036854775806, 1]]",
+                                           "[[9223372036854775806, 1]]", "[]"};
+        assert_elements(d, rest[skipped]);
+        sheaf_dataset_free(d);
+    }
+}
+
+static void test_no_dataset(void **state)
+{
+    sheaf_error err = {0};
+    sheaf_element *e;
+    (void)state;
+    sheaf_iterator *it = sheaf_dataset_iterate(NULL);
+    rig_fails(sheaf_iterator_next(it, &e, &err), &err, SHEAF_ERR_INVALID_ARGUMENT,
+              "the dataset is NULL");
+    sheaf_iterator_free(it);
+    rig_fails(sheaf_iterator_next(NULL, &e, &err), &err, SHEAF_ERR_INVALID_ARGUMENT,
+              "the iterator is NULL");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -439,6 +467,8 @@ int main(void)
         rig_test(test_zip_stays_in_step),
         rig_test(test_zip_asks_for_no_more),
         rig_test(test_context_is_the_datasets),
+        rig_test(test_enumerate_ends_with_its_numbers),
+        rig_test(test_no_dataset),
         rig_test(test_stop),
         rig_test(test_allocation_failures),
     };
