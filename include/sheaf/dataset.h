@@ -202,7 +202,8 @@ typedef struct sheaf_cache_options {
 /** Keeps the elements of the first whole iteration, in their order, for all later ones (R9.22); each iterator that starts
  *  before there are any runs the input by itself. An iteration that stops early or has an error is not kept, with a
  *  warning; nor is anything once the limit is passed. A file is in place when it is whole; what a process that was killed
- *  left of one is discarded with a notice (T42), and one of another pipeline is SHEAF_ERR_FAILED_PRECONDITION. */
+ *  left of one is discarded with a notice (T42), and one of another pipeline is SHEAF_ERR_FAILED_PRECONDITION. Whether
+ *  its folder is there is asked before the first element. */
 SHEAF_API sheaf_dataset *sheaf_dataset_cache(sheaf_dataset *d, const sheaf_cache_options *options);
 
 typedef struct sheaf_shuffle_options {
@@ -258,7 +259,8 @@ typedef struct sheaf_interleave_options {
     int block_length; /**< 0: 1 */
     int parallel;     /**< threads that read ahead; 0: none, SHEAF_AUTOTUNE */
     bool unordered;
-    const sheaf_element_spec *spec; /**< of the elements, if known */
+    /** Of the elements, if known; one that does not fit is SHEAF_ERR_INVALID_ARGUMENT. */
+    const sheaf_element_spec *spec;
     uint64_t reserved[4];
 } sheaf_interleave_options;
 SHEAF_API sheaf_dataset *sheaf_dataset_interleave(sheaf_dataset *d, sheaf_open_fn open, void *user,

@@ -2,6 +2,7 @@
 #include "data/cache.h"
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "data/draws.h"
@@ -75,6 +76,8 @@ static sheaf_status describe(sheaf_dataset *d, sheaf_error *err)
     const struct cache *p = (const void *)d->params;
     if (p->error.status < 0)
         return sheaf__error_copy(err, &p->error);
+    if (p->file && !p->file[0])
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "the name of the file is empty");
     return sheaf__reserved_check(p->options.reserved, err);
 }
 
@@ -155,6 +158,22 @@ static sheaf_status open_file(struct cache_iter *it, bool reads, sheaf_error *er
     return status;
 }
 
+/* Whether the file can come into being at the end of the pass, as far as can be told before. */
+static sheaf_status check_folder(const struct cache *p, sheaf_error *err)
+{
+    struct sheaf__file_stat stat;
+    char *folder = sheaf__path_directory(p->file);
+    if (!folder)
+        return sheaf__no_memory(err, "a cache");
+    sheaf_status status = sheaf__file_stat(folder, &stat, err);
+    if (status == SHEAF_OK && stat.kind != SHEAF__FILE_DIRECTORY)
+        status = sheaf__error(err, SHEAF_ERR_FAILED_PRECONDITION, "%s is no folder", folder);
+    if (status < 0)
+        sheaf__error_prefix(err, "no file %s can be made", p->file);
+    sheaf__free(folder);
+    return status;
+}
+
 /* Chooses between reading, filling and passing. */
 static sheaf_status choose(struct cache_iter *it, sheaf_error *err)
 {
@@ -172,6 +191,7 @@ static sheaf_status choose(struct cache_iter *it, sheaf_error *err)
             it->mode = READ;
         if (status != SHEAF_END)
             return status;
+        SHEAF__TRY(check_folder(p, err));
     }
     it->kept = kept_new(err);
     it->length = LENGTH_FIRST;

@@ -444,10 +444,6 @@ static void test_foreign_files_are_refused(void **state)
         assert_first_fails(cached(sheaf_dataset_range(0, 9, 1), true, 0),
                            SHEAF_ERR_FAILED_PRECONDITION, "is there, but no cache");
     }
-    const sheaf_cache_options o = {.file = rig_path("none/cache")};
-    d = sheaf_dataset_cache(sheaf_dataset_range(0, 2, 1), &o);
-    assert_elements(d, "[0, 1, {\"status\": \"NotFound\"}]");
-    sheaf_dataset_free(d);
 }
 
 /* A file that was cut is made again with a notice, wherever it was cut. */
@@ -612,6 +608,25 @@ static void test_failing_allocations(void **state)
     assert_true(rig_fail_allocations(attempt, &file) > 10);
 }
 
+/* Before the first element, not after the last. */
+static void test_a_file_that_cannot_be_made(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *file;
+        sheaf_status status;
+        const char *part;
+    } cases[] = {
+        {"", SHEAF_ERR_INVALID_ARGUMENT, "(cache): the name of the file is empty"},
+        {"none/kept", SHEAF_ERR_NOT_FOUND, "(cache): no file none/kept can be made: "},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        const sheaf_cache_options o = {.file = cases[i].file};
+        assert_first_fails(sheaf_dataset_cache(sheaf_dataset_range(0, 3, 1), &o), cases[i].status,
+                           cases[i].part);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -627,6 +642,7 @@ int main(void)
         rig_test(test_concurrent_iterators),
         rig_test(test_threads_at_once),
         rig_test(test_foreign_files_are_refused),
+        rig_test(test_a_file_that_cannot_be_made),
         rig_test(test_cut_file_is_made_again),
         rig_test(test_damaged_file),
         rig_test(test_T42_killed_while_filling),
