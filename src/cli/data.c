@@ -124,8 +124,10 @@ static int print_all(const char *folder, FILE *to)
 static int print(const char *folder, FILE *to, int code)
 {
     const int started = code != SHEAF__EXIT_NOT_FOUND && code != SHEAF__EXIT_NOT_EXECUTABLE;
-    if (print_all(folder, to) <= 0 && started)
+    if (print_all(folder, to) <= 0 && started) {
         fprintf(stderr, "sheaf data explain: the program ended no pass over a dataset of sheaf\n");
+        code = code == SHEAF__EXIT_OK ? SHEAF__EXIT_FAILED : code;
+    }
     if (output && fclose(to) != 0)
         return failed("cannot write", output);
     return code;

@@ -15,6 +15,7 @@ $SHEAF data explain -- sh -c 'exit 7'; echo $?
 $SHEAF data explain -- sh -c 'kill -9 $$'; echo $?
 $SHEAF data explain -- ./none; echo $?
 $SHEAF data explain; echo $?
+$SHEAF data explain true; echo $?
 $SHEAF data explain -o none/file -- touch ran; echo $?
 [ -e ran ] || echo it did not run
 ls "$TMPDIR"
