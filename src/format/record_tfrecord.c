@@ -76,10 +76,11 @@ static __attribute__((cold)) sheaf_status no_data(const struct sheaf__record_cur
     if (size > UINT64_MAX - FRAME)
         return sheaf__error_at(err, SHEAF_ERR_DATA_LOSS, &place,
                                "record of %" PRIu64 " bytes, more than any file holds", size);
+    const uint64_t missing = size + SHEAF__RECORD_FOOTER - there;
     return sheaf__error_at(err, SHEAF_ERR_DATA_LOSS, &place,
-                           "truncated record: %" PRIu64 " bytes are missing of its %" PRIu64
+                           "truncated record: %" PRIu64 " %s missing of its %" PRIu64
                            " bytes of data and their CRC",
-                           size + SHEAF__RECORD_FOOTER - there, size);
+                           missing, missing == 1 ? "byte is" : "bytes are", size);
 }
 
 /* Checks the header at the cursor and that the whole record is there; its size goes to `*size`. The
