@@ -6,9 +6,9 @@
  *
  * ckpt/ plans, writes this task's files, merges and commits. What another task holds is written and
  * read by that task; the group carries the order to it, and the owner carries it out with
- * ckpt/shard.h. distribute/ and ps/ implement groups; a process alone needs none. A saveable names
- * its group, so ckpt/ needs no notion of a strategy. All saveables of a checkpoint that name a
- * group name the same one; those without belong to this process.
+ * ckpt/shard.h. distribute/ and ps/ implement groups; a process alone needs none. A saveable, or
+ * an object that is saved as bytes, names its group, so ckpt/ needs no notion of a strategy. All of
+ * a checkpoint that name a group name the same one; those without belong to this process.
  *
  * A variable of which every worker has a copy (mirrored over workers) names the group and, in each
  * process, a device of that process: the writer saves its own copy, and each process restores its

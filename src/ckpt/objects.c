@@ -89,14 +89,27 @@ static const char *child_path(struct sheaf__ckpt_objects *o, const char *path, c
     return extend_path(o, path, *path ? "/" : "", name);
 }
 
+/* Takes note of who saves the object of this path. */
+static sheaf_status join_group(struct sheaf__ckpt_objects *o, const char *path,
+                               struct sheaf__save_group *group, sheaf_error *err)
+{
+    if (group && o->group && group != o->group)
+        return sheaf__error(err, SHEAF_ERR_FAILED_PRECONDITION,
+                            "object '%s' belongs to another strategy than the objects before it",
+                            path);
+    o->group = group ? group : o->group;
+    return SHEAF_OK;
+}
+
 /* The path may be NULL for no memory. An object is saved under each of its names. */
-static bool add_blob(struct sheaf__ckpt_objects *o, sheaf_trackable *t, const char *path)
+static sheaf_status add_blob(struct sheaf__ckpt_objects *o, sheaf_trackable *t, const char *path,
+                             sheaf_error *err)
 {
     if (!path ||
         !sheaf__array_reserve(&o->blobs, &o->blob_capacity, o->blob_count + 1, sizeof(*o->blobs)))
-        return false;
+        return no_memory(err);
     o->blobs[o->blob_count++] = (struct sheaf__ckpt_blob){t, path};
-    return true;
+    return join_group(o, path, t->cls->group ? t->cls->group(t) : NULL, err);
 }
 
 static bool add_child(struct sheaf__ckpt_objects *o, int32_t node, const char *name, int32_t child)
@@ -112,8 +125,7 @@ static sheaf_status walk_children(struct sheaf__ckpt_objects *o, int32_t node, s
     const char *name = NULL;
     for (size_t i = 0; t->cls->child && t->cls->child(t, i, &name, &child); i++) {
         if (child->cls->save) {
-            if (!add_blob(o, child, child_path(o, o->nodes[node].path, name)))
-                return no_memory(err);
+            SHEAF__TRY(add_blob(o, child, child_path(o, o->nodes[node].path, name), err));
             continue;
         }
         int32_t number = find_node(o, child);
@@ -136,10 +148,6 @@ static sheaf_status check_saveable(const struct sheaf__ckpt_objects *o, int32_t 
     if (!sheaf_dtype_size(s->dtype) || !sheaf__slice_is_valid(&slice))
         return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
                             "object '%s' has a tensor without dtype or shape", o->nodes[node].path);
-    if (s->group && o->group && s->group != o->group)
-        return sheaf__error(err, SHEAF_ERR_FAILED_PRECONDITION,
-                            "object '%s' belongs to another strategy than the objects before it",
-                            o->nodes[node].path);
     return SHEAF_OK;
 }
 
@@ -171,8 +179,7 @@ static sheaf_status walk_tensors(struct sheaf__ckpt_objects *o, int32_t node, sh
     for (size_t i = 0; t->cls->saveable && t->cls->saveable(t, i, s); i++) {
         tensor.number = i;
         SHEAF__TRY(check_saveable(o, node, s, err));
-        if (s->group)
-            o->group = s->group;
+        SHEAF__TRY(join_group(o, o->nodes[node].path, s->group, err));
         /* A part without rows of a partitioned tensor is no slice (formats.md 4.5); a tensor
          * without elements is stored once. */
         bool empty = sheaf_shape_elements(s->shape) == 0;
@@ -265,17 +272,20 @@ static sheaf_status walk_slots(struct sheaf__ckpt_objects *o, sheaf_error *err)
     return SHEAF_OK;
 }
 
-static bool add_first(struct sheaf__ckpt_objects *o, sheaf_trackable *root, const char *path)
+static sheaf_status add_first(struct sheaf__ckpt_objects *o, sheaf_trackable *root,
+                              const char *path, sheaf_error *err)
 {
     const char *copy = sheaf__graph_text(&o->graph, path, strlen(path));
-    return root->cls->save ? add_blob(o, root, copy) : add_node(o, root, copy);
+    if (root->cls->save)
+        return add_blob(o, root, copy, err);
+    return add_node(o, root, copy) ? SHEAF_OK : no_memory(err);
 }
 
 sheaf_status sheaf__objects_walk(struct sheaf__ckpt_objects *o, sheaf_trackable *root,
                                  const char *path, sheaf_error *err)
 {
     *o = (struct sheaf__ckpt_objects){0};
-    sheaf_status status = add_first(o, root, path) ? SHEAF_OK : no_memory(err);
+    sheaf_status status = add_first(o, root, path, err);
     for (int32_t i = 0; status >= 0 && (size_t)i < o->node_count; i++)
         status = walk_children(o, i, err);
     if (status >= 0)

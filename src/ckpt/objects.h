@@ -41,7 +41,7 @@ struct sheaf__ckpt_objects {
     struct sheaf__object_graph graph; /* node i of it is nodes[i]; it holds all texts */
     struct sheaf__buf graph_text;     /* its message, once sheaf__objects_add_graph() made it */
     sheaf_tensor **copies; /* by tensor: what is saved of the local ones; NULL: what they are */
-    struct sheaf__save_group *group; /* that any tensor names; NULL: this process alone */
+    struct sheaf__save_group *group; /* that any object names; NULL: this process alone */
     struct sheaf__strmap by_trackable;
 };
 

@@ -175,6 +175,11 @@ static bool is_told(const sheaf_dist_dataset *d)
     return d->progress.tracked && s->cls->mark && s->remote;
 }
 
+static struct sheaf__save_group *group_of(const sheaf_trackable *t)
+{
+    return ((const sheaf_dist_dataset *)t->object)->strategy->group;
+}
+
 /* What stands in the checkpoint itself is the chief's, whoever saves. */
 static sheaf_status save(sheaf_trackable *t, sheaf_bytes *bytes, sheaf_error *err)
 {
@@ -328,7 +333,7 @@ static void settle(sheaf_trackable *t, bool taken)
 }
 
 const struct sheaf__trackable_class sheaf__progress_trackable_class = {
-    .check = check_object, .save = save, .accept = accept, .settle = settle};
+    .group = group_of, .check = check_object, .save = save, .accept = accept, .settle = settle};
 
 sheaf_trackable *sheaf_dist_dataset_trackable(sheaf_dist_dataset *d)
 {

@@ -63,6 +63,8 @@ struct sheaf__trackable_class {
     /* An object that TensorFlow knows no kind of has these and nothing else. It is no node of the
      * object graph; its bytes are kept beside the checkpoint, by the task that writes it. */
 
+    /** The tasks that each have one of it, which the writer's stands for. NULL: this process alone. */
+    struct sheaf__save_group *(*group)(const sheaf_trackable *t);
     /** What is wrong with the object itself, which is then the fault of no checkpoint. May be NULL. */
     sheaf_status (*check)(const sheaf_trackable *t, sheaf_error *err);
     /** The object as bytes, in the frame. */
