@@ -39,7 +39,13 @@ typedef struct sheaf_iterator sheaf_iterator;
 SHEAF_API sheaf_dataset *sheaf_dataset_ref(sheaf_dataset *d);
 SHEAF_API void sheaf_dataset_free(sheaf_dataset *d);
 
-/* Sources. */
+/* Sources.
+ *
+ * Plain files on local file systems are mapped, and elements are views of them. Put another file in the place of one
+ * that is in use (rename), and do not cut or overwrite it: one that is found to be cut is SHEAF_ERR_DATA_LOSS with both
+ * sizes, and its records end there; but whoever touches bytes that were cut off after they were read, in a view or
+ * within 1 MiB of reading, is killed by SIGBUS, and what is overwritten changes in elements that are kept. Compressed
+ * files and those on network file systems are read into memory, and are safe from both. */
 
 /** start, start + step, … below limit (above for a negative step), int64 scalars. */
 SHEAF_API sheaf_dataset *sheaf_dataset_range(int64_t start, int64_t limit, int64_t step);

@@ -354,20 +354,15 @@ static sheaf_status fill_map(struct map *m, struct sheaf__file *file, sheaf_erro
     return status;
 }
 
-sheaf_status sheaf__file_map(const char *path, struct sheaf__map **map, sheaf_error *err)
+sheaf_status sheaf__file_map_open(struct sheaf__file *file, struct sheaf__map **map,
+                                  sheaf_error *err)
 {
-    struct sheaf__file *file = NULL;
     struct map *m = sheaf__calloc(1, sizeof(*m));
-    sheaf_status status;
-    if (!m || !(m->path = sheaf__strdup(path))) {
+    if (!m || !(m->path = sheaf__strdup(file->path))) {
         sheaf__free(m);
         return sheaf__no_memory(err, "a file");
     }
-    status = sheaf__file_open(path, SHEAF__FILE_READ, &file, err);
-    if (status == SHEAF_OK) {
-        status = fill_map(m, file, err);
-        sheaf__file_close(file, NULL); /* only read: nothing can be lost */
-    }
+    sheaf_status status = fill_map(m, file, err);
     if (status < 0) {
         sheaf__free(m->path);
         sheaf__free(m);
@@ -377,6 +372,15 @@ sheaf_status sheaf__file_map(const char *path, struct sheaf__map **map, sheaf_er
     m->map.path = m->path;
     *map = &m->map;
     return SHEAF_OK;
+}
+
+sheaf_status sheaf__file_map(const char *path, struct sheaf__map **map, sheaf_error *err)
+{
+    struct sheaf__file *file = NULL;
+    SHEAF__TRY(sheaf__file_open(path, SHEAF__FILE_READ, &file, err));
+    sheaf_status status = sheaf__file_map_open(file, map, err);
+    sheaf__file_close(file, NULL); /* only read: nothing can be lost */
+    return status;
 }
 
 sheaf_status sheaf__file_read_all(const char *path, size_t limit, char **data, size_t *size,

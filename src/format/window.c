@@ -11,6 +11,7 @@
 #define CHUNK   (1024 * 1024) /* bytes of a chunk, unless another size is asked for or needed */
 #define TRUSTED (64 << 20)    /* a need that is taken at its word before its data came */
 #define INPUT   (256 * 1024)  /* compressed bytes read at a time */
+#define STEP    (1024 * 1024) /* bytes of a mapped file shown at a time */
 
 /* Bytes of the stream that views may be kept of. */
 struct chunk {
@@ -19,8 +20,9 @@ struct chunk {
     uint8_t data[];
 };
 
-/* A file is either mapped, and the window is all of it; or read, plain or decompressed, into chunks
- * that are the window one after the other. */
+/* A file is either mapped, and the window begins with it and grows; or read, plain or decompressed,
+ * into chunks that are the window one after the other. A mapped file that another process cuts
+ * short kills whoever touches what is gone, so its size is looked at before the window grows. */
 struct stream {
     struct sheaf__window window;
     sheaf_compression compression;
@@ -128,6 +130,13 @@ static sheaf_status open_chunks(struct stream *s, sheaf_error *err)
     return SHEAF_OK;
 }
 
+/* Lets the window of a mapped file reach to an offset, or to the end. */
+static void show(struct stream *s, uint64_t to)
+{
+    s->window.size = to < s->map->size ? (size_t)to : s->map->size;
+    s->window.more = s->window.size < s->map->size;
+}
+
 static sheaf_status open_file(struct stream *s, const struct sheaf__window_options *o,
                               sheaf_error *err)
 {
@@ -135,12 +144,10 @@ static sheaf_status open_file(struct stream *s, const struct sheaf__window_optio
     SHEAF__TRY(resolve_compression(s, o, err));
     if (s->compression != SHEAF_COMPRESSION_NONE || o->chunk > 0 || !sheaf__file_mappable(s->file))
         return open_chunks(s, err);
-    SHEAF__TRY(sheaf__file_map(s->window.path, &s->map, err));
-    sheaf__file_close(s->file, NULL);
-    s->file = NULL;
+    SHEAF__TRY(sheaf__file_map_open(s->file, &s->map, err));
     s->window.data = s->map->data;
-    s->window.size = s->map->size;
     s->window.owner = &s->map->object;
+    show(s, STEP);
     return SHEAF_OK;
 }
 
@@ -282,12 +289,31 @@ static sheaf_status make_room(struct stream *s, size_t tail, uint64_t need, shea
     return SHEAF_OK;
 }
 
+/* The bytes from `from` on, if the file still has them. */
+static sheaf_status show_more(struct stream *s, uint64_t from, uint64_t need, sheaf_error *err)
+{
+    uint64_t size;
+    SHEAF__TRY(sheaf__file_size(s->file, &size, err));
+    if (size < s->map->size) {
+        sheaf__error(&s->failed, SHEAF_ERR_DATA_LOSS,
+                     "the file was cut while it was read: it has %llu bytes, expected the %llu "
+                     "that it had",
+                     (unsigned long long)size, (unsigned long long)s->map->size);
+        return sheaf__error_copy(err, &s->failed);
+    }
+    const uint64_t more = need > STEP ? need : STEP;
+    show(s, more < s->map->size - from ? from + more : s->map->size);
+    return SHEAF_OK;
+}
+
 sheaf_status sheaf__window_more(struct sheaf__window *window, uint64_t from, uint64_t need,
                                 sheaf_error *err)
 {
     struct stream *s = (struct stream *)window;
     if (s->failed.status < 0)
         return sheaf__error_copy(err, &s->failed);
+    if (s->map)
+        return show_more(s, from, need, err);
     size_t tail = window->size - (size_t)(from - window->base);
     SHEAF__TRY(make_room(s, tail, need, err));
     uint8_t *at = s->chunk->data + tail;
@@ -327,6 +353,8 @@ sheaf_status sheaf__window_seek(struct sheaf__window *window, uint64_t offset, s
                                "no such position: the file has %llu bytes",
                                (unsigned long long)size);
     }
+    if (s->map && offset > window->size)
+        show(s, offset);
     if (s->map)
         return SHEAF_OK;
     if (sheaf__file_is_stream(s->file) && (offset > 0 || s->file_at > s->head_size))

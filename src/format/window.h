@@ -6,7 +6,8 @@
  * mapped (a network file system, a pipe), read in counted chunks.
  *
  * What is at hand is a window of the stream. A reader walks it, and asks for more from the first
- * byte that it still needs on. One thread at a time. */
+ * byte that it still needs on. A file that has lost bytes by then is an error, SHEAF_ERR_DATA_LOSS.
+ * One thread at a time. */
 
 #include "base/object.h"
 
@@ -43,8 +44,8 @@ void sheaf__window_free(struct sheaf__window *s);
  * at least 1. An error is one of the file, at the end of what could be read, and stays. */
 sheaf_status sheaf__window_more(struct sheaf__window *s, uint64_t from, uint64_t need,
                                 sheaf_error *err);
-/* A window at `offset`, empty unless the file is mapped: anywhere in a plain file, only at 0 in a
- * compressed one. SHEAF_ERR_DATA_LOSS: the file ends before. FAILED_PRECONDITION: a pipe, of which
+/* A window at `offset`, which may be empty: anywhere in a plain file, only at 0 in a compressed
+ * one. SHEAF_ERR_DATA_LOSS: the file ends before. FAILED_PRECONDITION: a pipe, of which
  * more than its first bytes was read. */
 sheaf_status sheaf__window_seek(struct sheaf__window *s, uint64_t offset, sheaf_error *err);
 /* Bytes of the whole stream; SHEAF__UNKNOWN of a compressed one and of a pipe. */

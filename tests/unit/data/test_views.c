@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "help.h"
 
+#include <unistd.h>
+
 /* Records are views of their files. Whoever keeps elements keeps what they view: until the last of
  * them is gone, whatever was read, closed and opened meanwhile. */
 
@@ -276,8 +278,95 @@ static void test_elements_hold_what_they_view(void **state)
             check_stage(i, k);
 }
 
+/* ---- files that are cut short while they are read ---- */
+
+#define MANY   400000 /* records, at least 4 MB of them */
+#define CUT_TO (3 << 20)
+
+/* What is 9 digits long has an end of one byte, or the frame of a TFRecord. */
+static uint64_t write_many(const char *path, bool text)
+{
+    sheaf_error err;
+    sheaf_record_writer *w = NULL;
+    char *all = text ? malloc(MANY * 16) : NULL;
+    size_t used = 0;
+    if (!text)
+        rig_ok(sheaf_record_writer_open(path, SHEAF_COMPRESSION_NONE, &w, &err), &err);
+    for (int i = 0; i < MANY; i++) {
+        char record[16];
+        const size_t size = (size_t)text_of_number(i, record);
+        if (w)
+            rig_ok(sheaf_record_writer_put(w, (sheaf_bytes){record, size}, &err), &err);
+        else
+            used += (size_t)sprintf(all + used, "%s\n", record);
+    }
+    if (w)
+        rig_ok(sheaf_record_writer_close(w, false, &err), &err);
+    else
+        rig_ok(sheaf__file_replace(path, all, used, &err), &err);
+    free(all);
+    struct sheaf__file_stat stat;
+    rig_ok(sheaf__file_stat(path, &stat, &err), &err);
+    return stat.size;
+}
+
+static sheaf_dataset *fixed_of_ten(const char *const *paths, size_t count)
+{
+    const sheaf_fixed_records_options o = {.record_bytes = 10};
+    return sheaf_fixed_records_files(paths, count, &o);
+}
+
+/* Reads ten records, cuts the file, and reads on: right records, then an error that names the file
+ * and its sizes, then the end. */
+static void check_cut(sheaf_dataset *(*open)(const char *const *paths, size_t count), bool text)
+{
+    const char *path = rig_path("cut");
+    const uint64_t size = write_many(path, text);
+    sheaf_dataset *d = open(&path, 1);
+    sheaf_iterator *it = sheaf_dataset_iterate(d);
+    sheaf_error err;
+    sheaf_status status = SHEAF_OK;
+    int n = 0;
+    while (status == SHEAF_OK && n <= MANY) {
+        sheaf_frame frame = {0};
+        sheaf_element *e;
+        sheaf_frame_open(&frame);
+        status = sheaf_iterator_next(it, &e, &err);
+        char expected[16];
+        if (status == SHEAF_OK) {
+            text_of_number(n, expected);
+            assert_memory_equal(sheaf_tensor_bytes(sheaf_element_get(e, NULL), 0).data, expected,
+                                9);
+        }
+        sheaf_frame_close(&frame);
+        if (++n == 10)
+            assert_int_equal(truncate(path, CUT_TO), 0);
+    }
+    char part[160];
+    snprintf(part, sizeof(part),
+             "the file was cut while it was read: it has %d bytes, expected the %llu that it had",
+             CUT_TO, (unsigned long long)size);
+    rig_fails(status, &err, SHEAF_ERR_DATA_LOSS, part);
+    assert_string_equal(err.file, path);
+    assert_in_range(n, 10, CUT_TO / 10);
+    sheaf_element *e;
+    assert_int_equal(sheaf_iterator_next(it, &e, &err), SHEAF_END);
+    sheaf_iterator_free(it);
+    sheaf_dataset_free(d);
+}
+
+static void test_a_file_that_is_cut(void **state)
+{
+    (void)state;
+    check_cut(tfrecords, false);
+    check_cut(lines, true);
+    check_cut(fixed_of_ten, true);
+    check_cut(csv, true);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {rig_test(test_elements_hold_what_they_view)};
+    const struct CMUnitTest tests[] = {rig_test(test_elements_hold_what_they_view),
+                                       rig_test(test_a_file_that_is_cut)};
     return rig_run(tests);
 }
