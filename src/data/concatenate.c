@@ -29,6 +29,13 @@ static sheaf_status describe(sheaf_dataset *d, sheaf_error *err)
     return d->spec ? SHEAF_OK : err->status;
 }
 
+/* The others when they are reached (R9.5). */
+static size_t opens(const sheaf_dataset *d)
+{
+    (void)d;
+    return 1;
+}
+
 /* Makes sure that the input at hand has an iterator. */
 static sheaf_status reach(struct concatenate_iter *it, sheaf_error *err)
 {
@@ -83,7 +90,7 @@ const struct sheaf__stage_ops sheaf__concatenate_ops = {
     .next = next,
     .pass = pass,
     .sure = sure,
-    .lazy = true, /* the second one takes its seeds when it is reached (R9.5) */
+    .opens = opens,
 };
 
 sheaf_dataset *sheaf_dataset_concatenate(sheaf_dataset *a, sheaf_dataset *b)

@@ -224,6 +224,11 @@ sheaf_dataset *sheaf__dataset_over(const sheaf_dataset *d, sheaf_dataset *const 
     return copy;
 }
 
+size_t sheaf__dataset_opens(const sheaf_dataset *d)
+{
+    return d->stage->ops->opens ? d->stage->ops->opens(d) : d->input_count;
+}
+
 sheaf_dataset *sheaf_dataset_ref(sheaf_dataset *d)
 {
     return sheaf__ref(d);

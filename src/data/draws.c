@@ -141,30 +141,45 @@ void sheaf__marks_free(struct sheaf__marks *marks)
 /* ---- drawing ---- */
 
 /* Under the lock: the generator, set to the next draw. */
-static struct sheaf__philox *next_generator(struct sheaf__iter *it, struct sheaf__draws *draws,
+static struct sheaf__philox *next_generator(const sheaf_dataset *d, const struct sheaf__flow *flow,
                                             struct sheaf__philox *again)
 {
-    struct sheaf__mark *m = find_redraw(it->flow->redraw, it->dataset);
+    struct sheaf__draws *draws = d->state;
+    struct sheaf__mark *m = find_redraw(flow->redraw, d);
     if (m) {
         seek(again, draws->seeds, m->next);
         m->next += DRAWS;
         return again;
     }
-    sheaf__trail_draw(it->flow->trail, it->dataset, draws->count, draws->count + DRAWS);
+    sheaf__trail_draw(flow->trail, d, draws->count, draws->count + DRAWS);
     draws->count += DRAWS;
     return &draws->generator;
 }
 
-struct sheaf__seeds sheaf__draws_take(struct sheaf__iter *it)
+struct sheaf__seeds sheaf__draws_take(const sheaf_dataset *d, const struct sheaf__flow *flow)
 {
-    struct sheaf__draws *draws = it->dataset->state;
+    struct sheaf__draws *draws = d->state;
     sheaf__mutex_lock(&draws->lock);
     struct sheaf__seeds seeds = draws->seeds;
     if (!draws->fixed) {
-        struct sheaf__philox again, *generator = next_generator(it, draws, &again);
+        struct sheaf__philox again, *generator = next_generator(d, flow, &again);
         seeds.seed = sheaf__philox_next(generator);
         seeds.seed2 = sheaf__philox_next(generator);
     }
     sheaf__mutex_unlock(&draws->lock);
     return seeds;
+}
+
+/* A random stage makes the iterators below it when it is read. */
+void sheaf__draws_drop(const sheaf_dataset *d, const struct sheaf__flow *flow)
+{
+    const struct sheaf__stage_ops *ops = d->stage->ops;
+    if (d->error.status < 0 || (ops->frozen && ops->frozen(d)))
+        return;
+    if (ops->draws) {
+        sheaf__draws_take(d, flow);
+        return;
+    }
+    for (size_t i = 0; i < sheaf__dataset_opens(d); i++)
+        sheaf__draws_drop(d->inputs[i], flow);
 }

@@ -31,8 +31,10 @@ void sheaf__draws_set(struct sheaf__draws *draws, struct sheaf__seeds seeds, uin
 void sheaf__draws_thaw(sheaf_dataset *d);
 /* Whether some stage of the tree takes seeds. */
 bool sheaf__draws_in(const sheaf_dataset *d);
-/* The seeds of the next iterator. */
-struct sheaf__seeds sheaf__draws_take(struct sheaf__iter *it);
+/* The seeds of the next iterator of a random stage. */
+struct sheaf__seeds sheaf__draws_take(const sheaf_dataset *d, const struct sheaf__flow *flow);
+/* Takes all seeds that an iterator of `d` takes when it is made. */
+void sheaf__draws_drop(const sheaf_dataset *d, const struct sheaf__flow *flow);
 
 /* How far the generators in a tree of datasets were once. Zeroed is empty. */
 struct sheaf__marks {

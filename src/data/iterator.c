@@ -34,8 +34,9 @@ void sheaf__flow_free(struct sheaf__flow *flow)
 static void start(struct sheaf__iter *it)
 {
     const struct sheaf__stage_ops *ops = it->dataset->stage->ops;
+    const size_t count = ops->lazy ? 0 : sheaf__dataset_opens(it->dataset);
     sheaf_status status = SHEAF_OK;
-    for (size_t i = 0; i < it->input_count && !ops->lazy && status >= 0; i++)
+    for (size_t i = 0; i < count && status >= 0; i++)
         status = sheaf__iter_input(it, i, it->flow, &it->later);
     if (status >= 0 && ops->start)
         status = ops->start(it, &it->later);

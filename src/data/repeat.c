@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/error.h"
-#include "data/stage.h"
+#include "data/draws.h"
 
 /* Starts the input again at its end (R9.16). */
 
@@ -30,12 +30,25 @@ static sheaf_status describe(sheaf_dataset *d, sheaf_error *err)
     return SHEAF_OK;
 }
 
-static sheaf_status start(struct sheaf__iter *base, sheaf_error *err)
+static size_t opens(const sheaf_dataset *d)
 {
-    const struct repeat *p = sheaf__iter_params(base);
-    if (p->count == 0)
-        return SHEAF_OK;
-    return sheaf__iter_input(base, 0, base->flow, err);
+    return ((const struct repeat *)(const void *)d->params)->count != 0;
+}
+
+static bool idle(const sheaf_dataset *d)
+{
+    return ((const struct repeat *)(const void *)d->params)->count == 1;
+}
+
+/* TensorFlow begins a round more than it gives, and does not read it. It does not where it makes one
+ * stage of a shuffle and its repeat, or takes the repeat out (R9.5, R9.7). */
+static bool begins_another(const sheaf_dataset *d)
+{
+    const struct repeat *p = (const void *)d->params;
+    const sheaf_dataset *in = d->inputs[0];
+    while (in->stage->ops->idle && in->stage->ops->idle(in))
+        in = in->inputs[0];
+    return p->count > 1 && !in->stage->ops->draws;
 }
 
 /* Begins the next round, or says that there is none. */
@@ -47,6 +60,8 @@ static sheaf_status again(struct repeat_iter *it, sheaf_error *err)
     it->ended = !more;
     sheaf__iter_free(it->base.inputs[0]);
     it->base.inputs[0] = NULL;
+    if (!more && begins_another(it->base.dataset))
+        sheaf__draws_drop(it->base.dataset->inputs[0], it->base.flow);
     if (!more)
         return SHEAF_END;
     return sheaf__iter_input(&it->base, 0, it->base.flow, err);
@@ -102,11 +117,11 @@ static void explain(const sheaf_dataset *d, struct sheaf__str *text)
 const struct sheaf__stage_ops sheaf__repeat_ops = {
     .describe = describe,
     .iter_size = sizeof(struct repeat_iter),
-    .start = start,
     .next = next,
     .pass = pass,
     .sure = sure,
-    .lazy = true,
+    .opens = opens,
+    .idle = idle,
     .explain = explain,
 };
 

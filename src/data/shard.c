@@ -39,6 +39,11 @@ static sheaf_status describe(sheaf_dataset *d, sheaf_error *err)
     return SHEAF_OK;
 }
 
+static bool idle(const sheaf_dataset *d)
+{
+    return ((const struct shard *)(const void *)d->params)->count == 1;
+}
+
 static sheaf_status start(struct sheaf__iter *base, sheaf_error *err)
 {
     struct shard_iter *it = (struct shard_iter *)base;
@@ -152,6 +157,7 @@ const struct sheaf__stage_ops sheaf__shard_ops = {
     .describe = describe,
     .iter_size = sizeof(struct shard_iter),
     .start = start,
+    .idle = idle,
     .next = next,
     .pass = pass,
     .stop = stop,

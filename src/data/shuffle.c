@@ -83,7 +83,7 @@ static sheaf_status start(struct sheaf__iter *base, sheaf_error *err)
     it->flow = *base->flow;
     SHEAF__TRY(sheaf__account_below(base->flow->account, &it->flow.account, err));
     SHEAF__TRY(start_input(it, err));
-    const struct sheaf__seeds seeds = sheaf__draws_take(base);
+    const struct sheaf__seeds seeds = sheaf__draws_take(base->dataset, base->flow);
     sheaf__philox_init(&it->generator, seeds.seed, seeds.seed2);
     return SHEAF_OK;
 }

@@ -27,6 +27,16 @@ static sheaf_status describe(sheaf_dataset *d, sheaf_error *err)
     return SHEAF_OK;
 }
 
+static size_t opens(const sheaf_dataset *d)
+{
+    return ((const struct skip *)(const void *)d->params)->count >= 0;
+}
+
+static bool idle(const sheaf_dataset *d)
+{
+    return ((const struct skip *)(const void *)d->params)->count == 0;
+}
+
 static sheaf_status start(struct sheaf__iter *base, sheaf_error *err)
 {
     const struct skip *p = sheaf__iter_params(base);
@@ -74,7 +84,7 @@ static sheaf_status pass(struct sheaf__iter *base, uint64_t count, struct sheaf_
 static uint64_t sure(const struct sheaf__iter *base)
 {
     const int64_t left = ((const struct skip_iter *)base)->left;
-    const uint64_t input = sheaf__iter_sure(base->inputs[0]);
+    const uint64_t input = base->inputs[0] ? sheaf__iter_sure(base->inputs[0]) : 0;
     return left < 0 || (uint64_t)left > input ? 0 : input - (uint64_t)left;
 }
 
@@ -88,6 +98,8 @@ const struct sheaf__stage_ops sheaf__skip_ops = {
     .describe = describe,
     .iter_size = sizeof(struct skip_iter),
     .start = start,
+    .opens = opens,
+    .idle = idle,
     .next = next,
     .pass = pass,
     .sure = sure,

@@ -93,6 +93,10 @@ struct sheaf__stage_ops {
     /* Ends threads, frees what the iterator owns; its inputs' iterators go afterwards. */
     void (*stop)(struct sheaf__iter *it);
     bool lazy; /* makes its inputs' iterators itself */
+    /* How many of its inputs get their iterators together with its own; NULL: all. */
+    size_t (*opens)(const sheaf_dataset *d);
+    /* Whether it hands on what it gets: TensorFlow leaves it out. NULL: it does something. */
+    bool (*idle)(const sheaf_dataset *d);
 
     /* The size of the batches that it makes, for rebatching; -1: hidden from it (R1.9). NULL: it makes
      * none. */
@@ -131,6 +135,8 @@ sheaf_dataset *sheaf__dataset_failed(sheaf_dataset *d, enum sheaf__stage_id id,
 /* The same stage and parameters over other inputs (borrowed array, counts used up), with a state of
  * its own (R9.11). */
 sheaf_dataset *sheaf__dataset_over(const sheaf_dataset *d, sheaf_dataset *const *inputs);
+/* Inputs that get their iterators together with its own. */
+size_t sheaf__dataset_opens(const sheaf_dataset *d);
 /* How it is called in messages: "stage 4 (map)". */
 const char *sheaf__dataset_name(const sheaf_dataset *d, char text[64]);
 /* Merges later options into earlier ones (R9.30). */

@@ -26,6 +26,16 @@ static sheaf_status describe(sheaf_dataset *d, sheaf_error *err)
     return SHEAF_OK;
 }
 
+static size_t opens(const sheaf_dataset *d)
+{
+    return ((const struct take *)(const void *)d->params)->count != 0;
+}
+
+static bool idle(const sheaf_dataset *d)
+{
+    return ((const struct take *)(const void *)d->params)->count < 0;
+}
+
 static sheaf_status start(struct sheaf__iter *base, sheaf_error *err)
 {
     const struct take *p = sheaf__iter_params(base);
@@ -65,7 +75,7 @@ static sheaf_status pass(struct sheaf__iter *base, uint64_t count, struct sheaf_
 static uint64_t sure(const struct sheaf__iter *base)
 {
     const int64_t left = ((const struct take_iter *)base)->left;
-    const uint64_t input = sheaf__iter_sure(base->inputs[0]);
+    const uint64_t input = base->inputs[0] ? sheaf__iter_sure(base->inputs[0]) : 0;
     return left >= 0 && (uint64_t)left < input ? (uint64_t)left : input;
 }
 
@@ -82,6 +92,8 @@ const struct sheaf__stage_ops sheaf__take_ops = {
     .next = next,
     .pass = pass,
     .sure = sure,
+    .opens = opens,
+    .idle = idle,
     .explain = explain,
 };
 

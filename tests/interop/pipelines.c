@@ -2,7 +2,8 @@
 
 /* Makes the pipelines that pipelines.py draws, and prints what they give. Standard input is a JSON list of pipelines, each
  * {"source": [name, number…], "stages": [[name, number…]…]}, with "workers", "replicas", "policy" also what each worker gets
- * of it; standard output a list of the lists of their elements. An error is {"status": name} in place of an element. */
+ * of it; standard output a list of what they give: the lists of the elements of two passes, or of one for each worker. An
+ * error is {"status": name} in place of an element, and the end; there is no second pass after one. */
 
 #include "data/rewrite.h"
 
@@ -367,6 +368,16 @@ static json_t *elements(sheaf_dataset *d)
     return list;
 }
 
+static json_t *passes(sheaf_dataset *d)
+{
+    json_t *both = json_pack("[o]", elements(d));
+    const json_t *first = json_array_get(both, 0);
+    const json_t *last = json_array_get(first, json_array_size(first) - 1);
+    if (!json_object_get(last, "status"))
+        json_array_append_new(both, elements(d));
+    return both;
+}
+
 /* What one worker iterates. */
 static json_t *part(sheaf_dataset *d, const json_t *p, int worker)
 {
@@ -397,9 +408,9 @@ static json_t *parts(const json_t *p)
     const int workers = (int)json_integer_value(json_object_get(p, "workers"));
     if (workers == 0) {
         sheaf_dataset *d = pipeline(p);
-        json_t *list = elements(d);
+        json_t *both = passes(d);
         sheaf_dataset_free(d);
-        return list;
+        return both;
     }
     json_t *all = json_array();
     const sheaf_dataset_options o = {

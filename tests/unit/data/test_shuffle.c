@@ -93,6 +93,93 @@ static void test_golden_compositions(void **state)
     json_decref(root);
 }
 
+/* The stage of a letter; `s` is what is shuffled. */
+static sheaf_dataset *stage(sheaf_dataset *d, char letter, int64_t n, sheaf_dataset *s)
+{
+    const sheaf_shuffle_options other = {.seed = 2};
+    const sheaf_dataset_options none = {0};
+    switch (letter) {
+    case 'r':
+        return sheaf_dataset_repeat(d, n);
+    case 't':
+        return sheaf_dataset_take(d, n);
+    case 's':
+        return sheaf_dataset_skip(d, n);
+    case 'p':
+        return sheaf_dataset_prefetch(d, n);
+    case 'h':
+        return sheaf_dataset_shard(d, n, 0);
+    case 'b':
+        return sheaf_dataset_batch(d, n, NULL);
+    case 'f':
+        return sheaf_dataset_shuffle(d, n, &other);
+    case 'o':
+        return sheaf_dataset_with_options(d, &none);
+    case 'm':
+        return sheaf_dataset_cache(d, NULL);
+    case 'z':
+        return sheaf_dataset_zip((sheaf_dataset *[]){d, sheaf_dataset_range(0, n, 1)}, 2);
+    case 'c':
+        return sheaf_dataset_concatenate(d, sheaf_dataset_ref(s));
+    default:
+        return sheaf_dataset_concatenate(sheaf_dataset_range(0, n, 1), d);
+    }
+}
+
+/* Uses up nothing. */
+static sheaf_dataset *staged(sheaf_dataset *s, const char *stages)
+{
+    sheaf_dataset *d = sheaf_dataset_ref(s);
+    for (; *stages; stages += strcspn(stages, " "), stages += *stages == ' ')
+        d = stage(d, *stages, atoll(stages + 1), s);
+    return d;
+}
+
+/* So many seeds were taken: the pass number of a new dataset that gives this order. */
+static int passes_before(json_t *order)
+{
+    sheaf_dataset *d = shuffled(10, 10, 1, true);
+    int found = -1;
+    for (int k = 0; k < 12 && found < 0; k++) {
+        json_t *other = elements(d);
+        found = json_equal(other, order) ? k : -1;
+        json_decref(other);
+    }
+    json_decref(order);
+    sheaf_dataset_free(d);
+    return found;
+}
+
+/* R9.5, R9.7: how many seeds a pass over stages behind a shuffle takes of it, as TensorFlow 2.21 does:
+ * a repeat begins a round more than it gives, unless it is made one with the shuffle. */
+static void test_R9_5_seeds_of_a_pass(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *stages;
+        int draws;
+    } cases[] = {
+        {"r3", 3},       {"r1", 1},        {"t5 r1", 1},    {"t5 r3", 4},      {"t-1 r3", 3},
+        {"s0 r3", 3},    {"p0 r3", 4},     {"p2 r3", 4},    {"h1 r3", 3},      {"o r3", 4},
+        {"r2 r2", 5},    {"r1 r2", 2},     {"t5 r2 r2", 7}, {"t5 r-1 t12", 3}, {"t5 r-1 t5", 1},
+        {"r-1 t20", 2},  {"r-1 t12", 2},   {"f10", 1},      {"f10 r2", 2},     {"f10 t5 r2", 2},
+        {"m r2", 1},     {"c r2", 5},      {"+3 r2", 2},    {"t5 f10 r2", 2},  {"z3 r2", 3},
+        {"t5 r0", 0},    {"t0 r3", 0},     {"t0 r-1", 0},   {"s20 r3", 4},     {"t5 r3 t0", 0},
+        {"s-1 r2", 0},   {"b3 r2", 3},     {"h2 r2", 3},    {"t5 r3 t15", 3},  {"t5 r3 t16", 4},
+        {"t5 r3 s2", 4}, {"t5 r3 s99", 4},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        sheaf_dataset *s = shuffled(10, 10, 1, true);
+        sheaf_dataset *d = staged(s, cases[i].stages);
+        json_decref(elements(d));
+        const int draws = passes_before(elements(s));
+        if (draws != cases[i].draws)
+            fail_msg("%s: %d draws, expected %d", cases[i].stages, draws, cases[i].draws);
+        sheaf_dataset_free(d);
+        sheaf_dataset_free(s);
+    }
+}
+
 static void test_bad_buffer_sizes(void **state)
 {
     (void)state;
@@ -179,9 +266,13 @@ static void test_unseeded_orders_differ(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        rig_test(test_golden_orders),          rig_test(test_golden_only_global_seed),
-        rig_test(test_golden_compositions),    rig_test(test_bad_buffer_sizes),
-        rig_test(test_displacement),           rig_test(test_S192_memory_of_the_buffer),
+        rig_test(test_golden_orders),
+        rig_test(test_golden_only_global_seed),
+        rig_test(test_golden_compositions),
+        rig_test(test_R9_5_seeds_of_a_pass),
+        rig_test(test_bad_buffer_sizes),
+        rig_test(test_displacement),
+        rig_test(test_S192_memory_of_the_buffer),
         rig_test(test_unseeded_orders_differ),
     };
     return rig_run(tests);
