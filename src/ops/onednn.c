@@ -2,13 +2,17 @@
 /* The only file that knows oneDNN. Its matrix products are the same C functions in versions 2 and
  * 3; they are called from our own threads, each of which must look to OpenMP (which Debian's oneDNN
  * runs on) like a program that wants one thread, or idle OpenMP threads would spin beside ours. The
- * setting is per thread and put back after each call, since the program may use OpenMP itself. */
+ * setting is per thread and put back after each call, since the program may use OpenMP itself. So are the signals, which
+ * wait meanwhile. */
 #include "ops/gemm.h"
 
 #include "base/dl.h"
 #include "base/error.h"
 #include "base/thread.h"
 #include "tensor/half.h"
+
+#include <pthread.h>
+#include <signal.h>
 
 /* Of dnnl.h; ours so that the headers are not needed to build. */
 typedef int (*sgemm_fn)(char transa, char transb, int64_t m, int64_t n, int64_t k, float alpha,
@@ -70,21 +74,30 @@ sheaf_status sheaf__onednn_open(sheaf_error *err)
     return dnnl.error.status < 0 ? sheaf__error_copy(err, &dnnl.error) : SHEAF_OK;
 }
 
-/* Makes OpenMP single-threaded on this thread; returns what to put back. */
-static int enter(void)
+/* What a call of the library changes on this thread. */
+struct entered {
+    int threads;
+    sigset_t signals;
+};
+
+/* Makes OpenMP single-threaded, and keeps signals away: the library's kernels use the stack pointer as a pointer to data, and
+ * a handler that runs meanwhile would have its frame in the middle of somebody's memory. */
+static struct entered enter(void)
 {
-    if (!dnnl.set_threads)
-        return 1;
-    int before = dnnl.get_threads();
-    if (before != 1)
+    struct entered before = {.threads = dnnl.set_threads ? dnnl.get_threads() : 1};
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before.signals);
+    if (before.threads != 1)
         dnnl.set_threads(1);
     return before;
 }
 
-static void leave(int before)
+static void leave(const struct entered *before)
 {
-    if (before != 1)
-        dnnl.set_threads(before);
+    if (before->threads != 1)
+        dnnl.set_threads(before->threads);
+    pthread_sigmask(SIG_SETMASK, &before->signals, NULL);
 }
 
 static char letter(bool transpose)
@@ -144,13 +157,13 @@ static bool gemm_narrow(const struct sheaf__gemm *g)
 bool sheaf__onednn_gemm(const struct sheaf__gemm *g)
 {
     bool done = false;
-    int before = enter();
+    const struct entered before = enter();
     if (g->dtype == SHEAF_FLOAT32)
         done = g->transpose_b && !g->transpose_a && g->m <= 32 && g->n >= 64 && g->k >= 64
                    ? gemm_narrow(g)
                    : gemm_f32(g, g->c, g->ldc);
     else if (g->dtype == SHEAF_BFLOAT16 && dnnl.bf16_gemm)
         done = gemm_bf16(g);
-    leave(before);
+    leave(&before);
     return done;
 }
