@@ -12,8 +12,12 @@
 
 sheaf_status sheaf__function_status(sheaf_status status, const char *what, sheaf_error *err)
 {
-    if (status >= 0)
+    if (status == SHEAF_OK || status == SHEAF_END)
         return status;
+    if (status > 0)
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                            "%s returned %d, expected SHEAF_OK, SHEAF_END or an error", what,
+                            (int)status);
     if (err->status < 0 || sheaf_frame_status(err) < 0) {
         err->status = status;
         return status;

@@ -439,6 +439,34 @@ static void test_enumerate_ends_with_its_numbers(void **state)
     }
 }
 
+static sheaf_status not_yet(const sheaf_element *in, void *user)
+{
+    (void)in, (void)user;
+    return SHEAF_PENDING;
+}
+static sheaf_status generate_not_yet(void *state, sheaf_element *out, sheaf_error *err)
+{
+    (void)state, (void)err;
+    sheaf_element_put(out, "", sheaf_long(1));
+    return SHEAF_PENDING;
+}
+
+/* What a function may return is in its type's description; nothing else means anything. */
+static void test_no_status_of_a_function(void **state)
+{
+    (void)state;
+    SHEAF_FRAME
+    {
+        const sheaf_generator g = {.next = generate_not_yet};
+        assert_first_fails(sheaf_dataset_filter(sheaf_dataset_range(0, 3, 1), not_yet, NULL),
+                           SHEAF_ERR_INVALID_ARGUMENT,
+                           "stage 2 (filter): the function returned 2, expected SHEAF_OK");
+        assert_first_fails(sheaf_dataset_from_generator(&g, spec_of(SHEAF_INT64, SHEAF_SCALAR)),
+                           SHEAF_ERR_INVALID_ARGUMENT,
+                           "stage 1 (from_generator): the generator returned 2, expected SHEAF_OK");
+    }
+}
+
 static void test_no_dataset(void **state)
 {
     sheaf_error err = {0};
@@ -469,6 +497,7 @@ int main(void)
         rig_test(test_context_is_the_datasets),
         rig_test(test_enumerate_ends_with_its_numbers),
         rig_test(test_no_dataset),
+        rig_test(test_no_status_of_a_function),
         rig_test(test_stop),
         rig_test(test_allocation_failures),
     };
