@@ -188,10 +188,21 @@ static void *thread_main(void *arg)
     return NULL;
 }
 
+void sheaf__signals_hold(sigset_t *before)
+{
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, before);
+}
+
+void sheaf__signals_release(const sigset_t *before)
+{
+    pthread_sigmask(SIG_SETMASK, before, NULL);
+}
+
 static int create(struct sheaf__thread *t, const struct sheaf__thread_options *options)
 {
     pthread_attr_t attr;
-    sigset_t all;
     sigset_t before;
     int code = pthread_attr_init(&attr);
     if (code)
@@ -207,10 +218,9 @@ static int create(struct sheaf__thread *t, const struct sheaf__thread_options *o
         pthread_attr_setaffinity_np(&attr, sizeof(set), &set);
     }
     /* The mask is inherited: a program's signal handlers run on its own threads only. */
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    sheaf__signals_hold(&before);
     code = pthread_create(&t->handle, &attr, thread_main, t);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    sheaf__signals_release(&before);
     pthread_attr_destroy(&attr);
     return code;
 }

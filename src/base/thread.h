@@ -13,6 +13,7 @@
 
 #include <sheaf/context.h>
 
+#include <signal.h>
 #include <stdatomic.h>
 
 /* ---- locks ---- */
@@ -121,6 +122,10 @@ bool sheaf__spin_again(struct sheaf__spin *spin);
 /* A point where a simulation may let another thread run; nothing otherwise. Put it where two
  * threads could interleave without a lock between them. */
 void sheaf__thread_point(void);
+
+/* Signals that come to this thread wait until the release; `before` is what was held already. */
+void sheaf__signals_hold(sigset_t *before);
+void sheaf__signals_release(const sigset_t *before);
 
 /* Sleeps until `*word` is not `expected` any more and somebody calls sheaf__wake(), or until the
  * deadline (SHEAF_ERR_DEADLINE); may return early without cause. For base/; others use base/wait.h.

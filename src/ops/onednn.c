@@ -11,9 +11,6 @@
 #include "base/thread.h"
 #include "tensor/half.h"
 
-#include <pthread.h>
-#include <signal.h>
-
 /* Of dnnl.h; ours so that the headers are not needed to build. */
 typedef int (*sgemm_fn)(char transa, char transb, int64_t m, int64_t n, int64_t k, float alpha,
                         const float *a, int64_t lda, const float *b, int64_t ldb, float beta,
@@ -85,9 +82,7 @@ struct entered {
 static struct entered enter(void)
 {
     struct entered before = {.threads = dnnl.set_threads ? dnnl.get_threads() : 1};
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before.signals);
+    sheaf__signals_hold(&before.signals);
     if (before.threads != 1)
         dnnl.set_threads(1);
     return before;
@@ -97,7 +92,7 @@ static void leave(const struct entered *before)
 {
     if (before->threads != 1)
         dnnl.set_threads(before->threads);
-    pthread_sigmask(SIG_SETMASK, &before->signals, NULL);
+    sheaf__signals_release(&before->signals);
 }
 
 static char letter(bool transpose)
