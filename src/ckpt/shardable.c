@@ -4,6 +4,7 @@
 #include "base/array.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "tensor/tensor.h"
 
 #include <string.h>
 
@@ -11,32 +12,33 @@
 
 const char *sheaf_shardable_key(const sheaf_shardable *t)
 {
-    return t->tensor->item.key;
+    return t ? t->tensor->item.key : "";
 }
 
 sheaf_dtype sheaf_shardable_dtype(const sheaf_shardable *t)
 {
-    return t->tensor->item.saveable.dtype;
+    return t ? t->tensor->item.saveable.dtype : SHEAF_INVALID_DTYPE;
 }
 
 sheaf_shape sheaf_shardable_shape(const sheaf_shardable *t)
 {
-    return t->slice.shape;
+    return t ? t->slice.shape : (sheaf_shape){0};
 }
 
 const char *sheaf_shardable_device(const sheaf_shardable *t)
 {
-    return t->device;
+    return t ? t->device : NULL;
 }
 
 const char *sheaf_shardable_slice_spec(const sheaf_shardable *t)
 {
-    return t->slice_spec;
+    return t ? t->slice_spec : "";
 }
 
 sheaf_tensor *sheaf_shardable_tensor(sheaf_shardable *t)
 {
-    return sheaf__objects_value(t->objects, t->tensor);
+    return t ? sheaf__objects_value(t->objects, t->tensor)
+             : sheaf__tensor_fail(SHEAF_ERR_INVALID_ARGUMENT, "the shardable tensor is NULL");
 }
 
 void sheaf__placements_free(struct sheaf_shard_plan *plan)
@@ -55,6 +57,8 @@ static const char *copy_text(sheaf_shard_plan *plan, const char *text)
 static void place(sheaf_shard_plan *plan, struct sheaf__placement p, const char *key,
                   const char *slice_spec, const char *device)
 {
+    if (!plan)
+        return;
     p.key = copy_text(plan, key ? key : "");
     p.slice_spec = copy_text(plan, slice_spec ? slice_spec : "");
     p.device = device ? copy_text(plan, device) : NULL;
@@ -73,14 +77,19 @@ void sheaf__shard_put_part(sheaf_shard_plan *plan, int shard, const sheaf_sharda
         .shard = shard, .dtype = t->tensor->item.saveable.dtype, .shape = part->shape};
     struct sheaf__str spec = {0};
     sheaf__slice_text(&spec, part);
-    plan->failed |= spec.failed;
+    if (plan)
+        plan->failed |= spec.failed;
     place(plan, p, t->tensor->item.key, sheaf__str_text(&spec), t->device);
     sheaf__str_free(&spec);
 }
 
 void sheaf_shard_put(sheaf_shard_plan *plan, int shard, const sheaf_shardable *t)
 {
-    sheaf__shard_put_part(plan, shard, t, &t->slice);
+    if (t)
+        sheaf__shard_put_part(plan, shard, t, &t->slice);
+    else
+        place(plan, (struct sheaf__placement){.shard = shard, .status = SHEAF_ERR_INVALID_ARGUMENT},
+              NULL, NULL, NULL);
 }
 
 void sheaf_shard_put_as(sheaf_shard_plan *plan, int shard, const char *key, const char *slice_spec,

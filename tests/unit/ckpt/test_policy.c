@@ -576,13 +576,44 @@ static void s214_any_cut_to_any_other(void **state)
     }
 }
 
+/* NULL is an error of the call that gets it. */
+static sheaf_status give_nothing(sheaf_shardable *const *tensors, size_t count,
+                                 sheaf_shard_plan *plan, void *user)
+{
+    (void)user;
+    (void)count;
+    assert_string_equal(sheaf_shardable_key(NULL), "");
+    assert_string_equal(sheaf_shardable_slice_spec(NULL), "");
+    assert_null(sheaf_shardable_device(NULL));
+    assert_int_equal(sheaf_shardable_dtype(NULL), SHEAF_INVALID_DTYPE);
+    assert_int_equal(sheaf_shardable_shape(NULL).rank, 0);
+    assert_true(sheaf_tensor_status(sheaf_shardable_tensor(NULL), NULL) < 0);
+    sheaf_shard_put(NULL, 0, tensors[0]);
+    sheaf_shard_put(plan, 0, NULL);
+    return SHEAF_OK;
+}
+
+static void nothing_is_an_error(void **state)
+{
+    (void)state;
+    const sheaf_sharding_callback callback = {give_nothing, "Gives nothing", NULL};
+    struct cluster k = make_cluster();
+    sheaf_error err;
+    rig_fails(save(&k, "nothing", &callback, &err), &err, SHEAF_ERR_FAILED_PRECONDITION,
+              "Gives nothing");
+    assert_int_equal(count_files("nothing"), 0);
+    free_cluster(&k);
+    sheaf_frame_clear();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        rig_test(s202_called_once_a_task), rig_test(s208_one_task_one_file),
-        rig_test(s209_values_can_be_seen), rig_test(s213_callback_is_checked),
-        rig_test(s203_to_s207_promises),   rig_test(other_tasks_fail),
-        rig_test(notes_come_back),         rig_test(s214_any_cut_to_any_other),
+        rig_test(nothing_is_an_error),       rig_test(s202_called_once_a_task),
+        rig_test(s208_one_task_one_file),    rig_test(s209_values_can_be_seen),
+        rig_test(s213_callback_is_checked),  rig_test(s203_to_s207_promises),
+        rig_test(other_tasks_fail),          rig_test(notes_come_back),
+        rig_test(s214_any_cut_to_any_other),
     };
     return rig_run(tests);
 }
