@@ -29,11 +29,12 @@ static sheaf_status read_graph(struct sheaf__restored *r, sheaf_error *err)
     if (!t)
         return sheaf__error_copy(err, &fault);
     sheaf_bytes text = sheaf_tensor_bytes(t, 0);
-    sheaf_status status = sheaf__object_graph_read(&r->graph, text.data, text.size, err);
+    sheaf_status status = sheaf__object_graph_read(&r->graph, text.data, text.size, &fault);
     sheaf__unref(t);
     if (status >= 0 && !r->graph.count)
-        status = sheaf__error(err, SHEAF_ERR_DATA_LOSS, "the object graph has no object");
-    return status;
+        status = sheaf__error(&fault, SHEAF_ERR_DATA_LOSS, "the object graph has no object");
+    return status < 0 ? sheaf__bundle_fault(r->bundle, item, err, status, "%s", fault.message)
+                      : SHEAF_OK;
 }
 
 static sheaf_status fill(struct sheaf__restored *r, sheaf_error *err)
