@@ -266,6 +266,7 @@ sheaf_status sheaf__checkpoint_begin_next(sheaf_checkpoint *c, const struct shea
                                           sheaf_error *err)
 {
     SHEAF__TRY(sheaf__checkpoint_check(c, err));
+    SHEAF__TRY(sheaf__ckpt_restored_check(c->restored, err));
     if (!prefix || !*prefix)
         return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "a checkpoint without a path");
     int64_t number = c->counter.value + 1;
@@ -330,6 +331,7 @@ sheaf_status sheaf_checkpoint_write(sheaf_checkpoint *c, const char *path,
     struct sheaf__ckpt_save how = {.options = options};
     bool skipped;
     SHEAF__TRY(sheaf__checkpoint_check(c, err));
+    SHEAF__TRY(sheaf__ckpt_restored_check(c->restored, err));
     SHEAF__TRY(check_path(path, err));
     SHEAF__TRY(sheaf__checkpoint_writes(c, &how, err));
     how.root = &c->trackable;

@@ -349,6 +349,18 @@ static sheaf_status watch_all(const struct restoring *r, sheaf_error *err)
     return SHEAF_OK;
 }
 
+sheaf_status sheaf__ckpt_restored_check(const struct sheaf__restored *from, sheaf_error *err)
+{
+    if (!from || from->partial || !from->watches.count)
+        return SHEAF_OK;
+    const struct watch *w = from->watches.items[0];
+    return sheaf__error(err, SHEAF_ERR_FAILED_PRECONDITION,
+                        "object '%s' was restored from %s but takes its values when it is built, "
+                        "which it was not yet: a "
+                        "save would lose them (sheaf_optimizer_build() builds it)",
+                        w->path, from->path);
+}
+
 void sheaf__ckpt_restored_free(struct sheaf__restored *from)
 {
     while (from && from->watches.count) {

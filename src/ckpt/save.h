@@ -66,6 +66,9 @@ sheaf_status sheaf__ckpt_restore_later(struct sheaf__restored *from,
                                        const struct sheaf__ckpt_later *later, sheaf_error *err);
 /* No object that comes later is restored from it. Warns of what nobody has taken. NULL is nothing. */
 void sheaf__ckpt_restored_free(struct sheaf__restored *restored);
+/* Before a save: FAILED_PRECONDITION if an object takes its values only when it is built, so that the save would lose
+ * them. NULL is nothing. */
+sheaf_status sheaf__ckpt_restored_check(const struct sheaf__restored *restored, sheaf_error *err);
 
 /* SHEAF_ERR_INVALID_ARGUMENT: room that must be zero is not, a callback without its parts. */
 sheaf_status sheaf__ckpt_check_options(const sheaf_checkpoint_options *options, sheaf_error *err);

@@ -157,6 +157,9 @@ static sheaf_status resume(struct rig_task *task, sheaf_strategy *s, struct made
     RIG_CHECK(task, has(m->w, job->saved));
     if (m->seen)
         RIG_CHECK(task, sheaf_tensor_number(sheaf_value(m->seen), 0) == job->seen);
+    /* A save would be one without the slots, and nothing would tell. */
+    RIG_CHECK(task, sheaf_checkpoint_write(m->c, rig_path("lost"), NULL, NULL) ==
+                        SHEAF_ERR_FAILED_PRECONDITION);
     if (job->builds)
         SHEAF__TRY(sheaf_optimizer_build(m->adam, &m->w, 1, &task->err));
     SHEAF__TRY(steps(s, m, 1, &task->err));
