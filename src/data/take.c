@@ -63,6 +63,8 @@ static sheaf_status pass(struct sheaf__iter *base, uint64_t count, struct sheaf_
                          sheaf_error *err)
 {
     struct take_iter *it = (struct take_iter *)base;
+    if (it->left == 0)
+        return SHEAF_END;
     const bool limited = it->left >= 0 && (uint64_t)it->left < count;
     const uint64_t before = passed->count;
     sheaf_status status =
