@@ -62,7 +62,7 @@ static void test_random_pipelines(void **state)
 {
     (void)state;
     write_files();
-    for (uint64_t seed = 1; seed <= 4000; seed++)
+    for (uint64_t seed = 1; seed <= PIPELINES; seed++)
         check(seed, 1 + (int)(seed % 3));
 }
 

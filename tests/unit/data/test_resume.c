@@ -73,7 +73,7 @@ static void test_S217_random_pipelines(void **state)
 {
     (void)state;
     write_files();
-    for (uint64_t seed = 1; seed <= 4000; seed++)
+    for (uint64_t seed = 1; seed <= PIPELINES; seed++)
         check(seed);
 }
 
