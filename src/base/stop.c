@@ -33,7 +33,6 @@ static void start(void)
 {
     pthread_attr_t attr;
     pthread_t thread;
-    sigset_t all;
     sigset_t before;
     int fd = sheaf__descriptor(eventfd(0, EFD_CLOEXEC));
     if (fd < 0 || pthread_attr_init(&attr) != 0)
@@ -41,10 +40,9 @@ static void start(void)
     atomic_store(&event, fd);
     pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
     pthread_attr_setstacksize(&attr, (size_t)1 << 20);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    sheaf__signals_hold(&before);
     pthread_create(&thread, &attr, watch, NULL);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    sheaf__signals_release(&before);
     pthread_attr_destroy(&attr);
 }
 
