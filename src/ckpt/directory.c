@@ -97,23 +97,28 @@ static sheaf_status add_state(struct sheaf__strings *paths, const char *director
     return SHEAF_OK;
 }
 
+int64_t sheaf__directory_number(const char *text, size_t size, const char *name)
+{
+    const char *dash = name ? text + strnlen(text, strlen(name)) : memrchr(text, '-', size);
+    const size_t begin = dash ? (size_t)(dash - text) + 1 : size;
+    char digits[24];
+    int64_t number = -1;
+    if (begin >= size || size - begin >= sizeof(digits) || *dash != '-' ||
+        (name && memcmp(text, name, begin - 1) != 0))
+        return -1;
+    memcpy(digits, text + begin, size - begin);
+    digits[size - begin] = 0;
+    return strspn(digits, "0123456789") == size - begin && sheaf__str_to_int(digits, &number)
+               ? number
+               : -1;
+}
+
 /* The N of "<name>-N.index", of any name if that is NULL; -1: it is no such file. */
 static int64_t number_of(const char *file, const char *name)
 {
-    const char *dash = name ? file + strnlen(file, strlen(name)) : strrchr(file, '-');
-    int64_t number = -1;
-    char digits[24];
-    if ((name && strncmp(file, name, strlen(name)) != 0) || !dash || *dash != '-' ||
-        !sheaf__str_ends(dash, ".index"))
-        return -1;
-    size_t length = strlen(dash + 1) - strlen(".index");
-    if (length == 0 || length >= sizeof(digits))
-        return -1;
-    memcpy(digits, dash + 1, length);
-    digits[length] = 0;
-    if (strspn(digits, "0123456789") != length || !sheaf__str_to_int(digits, &number))
-        return -1;
-    return number;
+    return sheaf__str_ends(file, ".index")
+               ? sheaf__directory_number(file, strlen(file) - strlen(".index"), name)
+               : -1;
 }
 
 /* Time of the last change of a file of the directory; -1: it is not there. */

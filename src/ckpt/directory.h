@@ -17,6 +17,8 @@ sheaf_status sheaf__directory_note(const char *path,
                                    sheaf_error *err);
 /* A path of a state file: relative ones are the directory's. New memory; NULL: no memory. */
 char *sheaf__directory_resolve(const char *directory, const char *path);
+/* The N of "<name>-N", of any name if that is NULL, which is `size` bytes of `text`; -1: it is no such name. */
+int64_t sheaf__directory_number(const char *text, size_t size, const char *name);
 /* True if the checkpoint has an index. */
 bool sheaf__directory_has(const char *path);
 /* Checkpoints of the directory that might be restored, best first: those of the state file from the

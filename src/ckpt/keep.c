@@ -6,7 +6,6 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/str.h"
 #include "ckpt/directory.h"
 #include "ckpt/save.h"
 #include "ckpt/sweep.h"
@@ -46,12 +45,10 @@ void sheaf__keep_free(struct sheaf__keep *k)
     sheaf__state_file_free(&k->state);
 }
 
-/* True for a relative path "<name>-N": only such are ever deleted. */
-static bool is_ours(const struct sheaf__keep *k, const char *path)
+/* The N of a relative path "<name>-N"; -1: it is none of ours. Only ours are ever deleted. */
+static int64_t number_of(const struct sheaf__keep *k, const char *path)
 {
-    size_t size = strlen(k->name);
-    return !strncmp(path, k->name, size) && path[size] == '-' && path[size + 1] &&
-           strspn(path + size + 1, "0123456789") == strlen(path + size + 1);
+    return sheaf__directory_number(path, strlen(path), k->name);
 }
 
 /* As TensorFlow's manager does: time begins a little before the first one, so that all that it saves is
@@ -73,12 +70,6 @@ static void adopt_times(struct sheaf__keep *k, bool fresh)
         if (s->times[i] <= s->last_preserved)
             sheaf__state_file_drop(s, i);
     }
-}
-
-static int64_t number_of(const struct sheaf__keep *k, const char *path)
-{
-    int64_t number = -1;
-    return sheaf__str_to_int(path + strlen(k->name) + 1, &number) ? number : -1;
 }
 
 /* Where in the list, oldest first, a checkpoint of ours belongs by its number. */
@@ -124,7 +115,7 @@ static sheaf_status adopt(struct sheaf__keep *k, sheaf_error *err)
         char *full = sheaf__directory_resolve(k->directory, s->paths.items[i]);
         if (!full)
             return no_memory(err);
-        if (!is_ours(k, s->paths.items[i]) || !sheaf__directory_has(full))
+        if (number_of(k, s->paths.items[i]) < 0 || !sheaf__directory_has(full))
             sheaf__state_file_drop(s, i);
         sheaf__free(full);
     }

@@ -37,13 +37,6 @@ void sheaf__unlisted_note(const char *directory, const char *name, const char *p
     sheaf__free(file);
 }
 
-static bool is_name(const char *line, size_t size, const char *name)
-{
-    const size_t begin = strlen(name) + 1;
-    return size > begin && memcmp(line, name, begin - 1) == 0 && line[begin - 1] == '-' &&
-           strspn(line + begin, "0123456789") >= size - begin;
-}
-
 sheaf_status sheaf__unlisted_find(const char *directory, const char *name,
                                   struct sheaf__strings *found, sheaf_error *err)
 {
@@ -52,7 +45,7 @@ sheaf_status sheaf__unlisted_find(const char *directory, const char *name,
     bool enough = file != NULL;
     if (file && sheaf__file_read_all(file, MOST_BYTES, &text, &size, NULL) >= 0)
         for (const char *line = text, *end; enough && (end = strchr(line, '\n')); line = end + 1)
-            if (is_name(line, (size_t)(end - line), name)) {
+            if (sheaf__directory_number(line, (size_t)(end - line), name) >= 0) {
                 char *checkpoint = sheaf__strndup(line, (size_t)(end - line));
                 enough = checkpoint && sheaf__strings_take(found, checkpoint);
             }
