@@ -261,12 +261,17 @@ static sheaf_status choose_number(const struct sheaf__ckpt_save *how, const char
                               said ? said : "");
 }
 
+static sheaf_status check_save(const sheaf_checkpoint *c, sheaf_error *err)
+{
+    SHEAF__TRY(sheaf__checkpoint_check(c, err));
+    return sheaf__ckpt_restored_check(c->restored, err);
+}
+
 sheaf_status sheaf__checkpoint_begin_next(sheaf_checkpoint *c, const struct sheaf__ckpt_save *how,
                                           const char *prefix, struct sheaf__next_save *next,
                                           sheaf_error *err)
 {
-    SHEAF__TRY(sheaf__checkpoint_check(c, err));
-    SHEAF__TRY(sheaf__ckpt_restored_check(c->restored, err));
+    SHEAF__TRY(check_save(c, err));
     if (!prefix || !*prefix)
         return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "a checkpoint without a path");
     int64_t number = c->counter.value + 1;
@@ -330,8 +335,7 @@ sheaf_status sheaf_checkpoint_write(sheaf_checkpoint *c, const char *path,
 {
     struct sheaf__ckpt_save how = {.options = options};
     bool skipped;
-    SHEAF__TRY(sheaf__checkpoint_check(c, err));
-    SHEAF__TRY(sheaf__ckpt_restored_check(c->restored, err));
+    SHEAF__TRY(check_save(c, err));
     SHEAF__TRY(check_path(path, err));
     SHEAF__TRY(sheaf__checkpoint_writes(c, &how, err));
     how.root = &c->trackable;

@@ -57,8 +57,6 @@ static const char *copy_text(sheaf_shard_plan *plan, const char *text)
 static void place(sheaf_shard_plan *plan, struct sheaf__placement p, const char *key,
                   const char *slice_spec, const char *device)
 {
-    if (!plan)
-        return;
     p.key = copy_text(plan, key ? key : "");
     p.slice_spec = copy_text(plan, slice_spec ? slice_spec : "");
     p.device = device ? copy_text(plan, device) : NULL;
@@ -77,19 +75,18 @@ void sheaf__shard_put_part(sheaf_shard_plan *plan, int shard, const sheaf_sharda
         .shard = shard, .dtype = t->tensor->item.saveable.dtype, .shape = part->shape};
     struct sheaf__str spec = {0};
     sheaf__slice_text(&spec, part);
-    if (plan)
-        plan->failed |= spec.failed;
+    plan->failed |= spec.failed;
     place(plan, p, t->tensor->item.key, sheaf__str_text(&spec), t->device);
     sheaf__str_free(&spec);
 }
 
 void sheaf_shard_put(sheaf_shard_plan *plan, int shard, const sheaf_shardable *t)
 {
-    if (t)
+    const struct sheaf__placement nothing = {.shard = shard, .status = SHEAF_ERR_INVALID_ARGUMENT};
+    if (plan && t)
         sheaf__shard_put_part(plan, shard, t, &t->slice);
-    else
-        place(plan, (struct sheaf__placement){.shard = shard, .status = SHEAF_ERR_INVALID_ARGUMENT},
-              NULL, NULL, NULL);
+    else if (plan)
+        place(plan, nothing, NULL, NULL, NULL);
 }
 
 void sheaf_shard_put_as(sheaf_shard_plan *plan, int shard, const char *key, const char *slice_spec,
@@ -99,7 +96,8 @@ void sheaf_shard_put_as(sheaf_shard_plan *plan, int shard, const char *key, cons
                                  .dtype = sheaf_tensor_dtype(tensor),
                                  .shape = sheaf_tensor_shape(tensor),
                                  .status = sheaf_tensor_status(tensor, NULL)};
-    place(plan, p, key, slice_spec, device);
+    if (plan)
+        place(plan, p, key, slice_spec, device);
 }
 
 sheaf_status sheaf_sharding_callback_check(const sheaf_sharding_callback *callback,
