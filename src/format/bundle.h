@@ -76,6 +76,11 @@ sheaf_status sheaf__bundle_stream_range(sheaf_bundle *b, const struct sheaf__bun
 /* Whether that is the checksum of the item. */
 sheaf_status sheaf__bundle_check_crc(sheaf_bundle *b, const struct sheaf__bundle_item *item,
                                      uint32_t found, sheaf_error *err);
+/* Reads bytes [at, at + size) of an item from its data file. Any thread. */
+sheaf_status sheaf__bundle_read_exactly(const sheaf_bundle *b,
+                                        const struct sheaf__bundle_item *item,
+                                        struct sheaf__file *file, uint64_t at, void *out,
+                                        size_t size, sheaf_error *err);
 /* Reads the bytes of such an item, of one at least, by stripes on the device's threads; `crc` is that of all. */
 sheaf_status sheaf__bundle_read_stripes(sheaf_bundle *b, const struct sheaf__bundle_item *item,
                                         struct sheaf__file *file, void *out, uint32_t *crc,

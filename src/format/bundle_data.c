@@ -113,17 +113,25 @@ sheaf_status sheaf__bundle_check_item(sheaf_bundle *b, const struct sheaf__bundl
     return SHEAF_OK;
 }
 
-static sheaf_status read_exactly(sheaf_bundle *b, const struct sheaf__bundle_item *item,
-                                 uint64_t at, void *out, size_t size, sheaf_error *err)
+sheaf_status sheaf__bundle_read_exactly(const sheaf_bundle *b,
+                                        const struct sheaf__bundle_item *item,
+                                        struct sheaf__file *file, uint64_t at, void *out,
+                                        size_t size, sheaf_error *err)
 {
-    const struct sheaf__bundle_file *file;
     size_t got = 0;
-    SHEAF__TRY(get_file(b, item->shard, &file, err));
-    SHEAF__TRY(sheaf__file_read_at(file->file, item->offset + at, out, size, &got, err));
+    SHEAF__TRY(sheaf__file_read_at(file, item->offset + at, out, size, &got, err));
     if (got < size)
         return sheaf__bundle_fault(b, item, err, SHEAF_ERR_OUT_OF_RANGE,
                                    "the file became shorter while it was read");
     return SHEAF_OK;
+}
+
+static sheaf_status read_exactly(sheaf_bundle *b, const struct sheaf__bundle_item *item,
+                                 uint64_t at, void *out, size_t size, sheaf_error *err)
+{
+    const struct sheaf__bundle_file *file;
+    SHEAF__TRY(get_file(b, item->shard, &file, err));
+    return sheaf__bundle_read_exactly(b, item, file->file, at, out, size, err);
 }
 
 sheaf_status sheaf__bundle_check_crc(sheaf_bundle *b, const struct sheaf__bundle_item *item,

@@ -12,14 +12,13 @@
  * checksums as fast as memory is. */
 
 struct stripes {
+    const sheaf_bundle *bundle;
     struct sheaf__file *file;
     const struct sheaf__bundle_item *item;
-    bool swap;
     uint8_t *out;
     uint32_t *crcs;
     struct sheaf__mutex lock; /* of what follows */
     sheaf_error failure;      /* of one of them */
-    bool short_of;
 };
 
 static size_t stripe_size(const struct sheaf__bundle_item *item, size_t number)
@@ -33,18 +32,16 @@ static void read_stripe(size_t number, void *user)
     struct stripes *s = user;
     const uint64_t at = (uint64_t)number * SHEAF__BUNDLE_SCRATCH;
     const size_t size = stripe_size(s->item, number);
-    size_t got = 0;
     sheaf_error fault = {0};
-    if (sheaf__file_read_at(s->file, s->item->offset + at, s->out + at, size, &got, &fault) < 0 ||
-        got < size) {
+    if (sheaf__bundle_read_exactly(s->bundle, s->item, s->file, at, s->out + at, size, &fault) <
+        0) {
         sheaf__mutex_lock(&s->lock);
         sheaf__error_keep_first(&s->failure, &fault);
-        s->short_of = true;
         sheaf__mutex_unlock(&s->lock);
         return;
     }
     s->crcs[number] = sheaf__crc32c(s->out + at, size);
-    if (s->swap)
+    if (s->bundle->index.big_endian)
         sheaf__dtype_swap((sheaf_dtype)s->item->dtype, s->out + at, size);
 }
 
@@ -53,7 +50,7 @@ sheaf_status sheaf__bundle_read_stripes(sheaf_bundle *b, const struct sheaf__bun
                                         sheaf_error *err)
 {
     const size_t count = (size_t)((item->size - 1) / SHEAF__BUNDLE_SCRATCH + 1);
-    struct stripes s = {.file = file, .item = item, .swap = b->index.big_endian, .out = out};
+    struct stripes s = {.bundle = b, .file = file, .item = item, .out = out};
     struct sheaf__device *host = sheaf__device_host(err);
     if (!host)
         return err ? err->status : SHEAF_ERR_RESOURCE_EXHAUSTED;
@@ -61,12 +58,7 @@ sheaf_status sheaf__bundle_read_stripes(sheaf_bundle *b, const struct sheaf__bun
     if (!s.crcs)
         return sheaf__no_memory(err, "reading a checkpoint");
     sheaf__device_run(host, count, read_stripe, &s);
-    sheaf_status status = SHEAF_OK;
-    if (s.failure.status < 0)
-        status = sheaf__error_copy(err, &s.failure);
-    else if (s.short_of)
-        status = sheaf__bundle_fault(b, item, err, SHEAF_ERR_OUT_OF_RANGE,
-                                     "the file became shorter while it was read");
+    const sheaf_status status = sheaf__error_copy(err, &s.failure);
     *crc = 0;
     for (size_t i = 0; i < count && status >= 0; i++)
         *crc = sheaf__crc32c_join(*crc, s.crcs[i], stripe_size(item, i));
