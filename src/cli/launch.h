@@ -5,6 +5,7 @@
 /* A cluster of processes on this machine, from its start to its end. */
 
 #include "cli/guard.h"
+#include "cli/launch_say.h"
 #include "cli/secret.h"
 #include "cli/task.h"
 
@@ -45,9 +46,6 @@ struct sheaf__launch {
 
 /* Starts all tasks, watches them to their end and returns the exit code. */
 int sheaf__launch_run(const struct sheaf__launch_plan *plan);
-
-/* "sheaf run: …" on standard error (launch_say.c). */
-void sheaf__launch_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Watches the started tasks until all have ended (supervise.c). */
 void sheaf__supervise(struct sheaf__launch *launch);

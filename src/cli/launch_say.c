@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/launch.h"
+#include "cli/launch_say.h"
 
 #include <stdarg.h>
 #include <stdio.h>

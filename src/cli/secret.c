@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/secret.h"
 
-#include "cli/launch.h"
+#include "cli/launch_say.h"
 
 #include <errno.h>
 #include <fcntl.h>

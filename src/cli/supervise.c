@@ -84,6 +84,23 @@ static void signal_at_once(const struct sheaf__launch *l, int signal)
 
 /* ---- a task has ended ---- */
 
+/* How it ended: completes "it ". */
+struct end {
+    char text[80];
+};
+
+static struct end describe_end(const struct sheaf__launched *t)
+{
+    struct end end;
+    const int s = WTERMSIG(t->wait_status);
+    if (WIFSIGNALED(t->wait_status))
+        snprintf(end.text, sizeof(end.text), "was killed by signal %d (%s)", s, strsignal(s));
+    else
+        snprintf(end.text, sizeof(end.text), "ended with exit code %d",
+                 WEXITSTATUS(t->wait_status));
+    return end;
+}
+
 static const char *what_next(const struct watch *w, bool ps)
 {
     if (!count_running(w->launch))
@@ -129,10 +146,9 @@ static void report_end(struct watch *w, struct sheaf__launched *t)
         return;
     const bool ps = t->role == SHEAF__ROLE_PS;
     if (WIFSIGNALED(t->wait_status)) {
-        int s = WTERMSIG(t->wait_status);
-        if (!w->interrupts || s != w->last_interrupt)
-            sheaf__launch_say("%s was killed by signal %d (%s)%s", t->name, s, strsignal(s),
-                              what_next(w, ps));
+        const struct end end = describe_end(t);
+        if (!w->interrupts || WTERMSIG(t->wait_status) != w->last_interrupt)
+            sheaf__launch_say("%s %s%s", t->name, end.text, what_next(w, ps));
         w->failed = true;
         return;
     }
@@ -206,23 +222,12 @@ static void reap_orphans(const struct sheaf__launch *l)
     }
 }
 
-/* For those that wait for it to come. */
-static void tell_tasks(const struct watch *w, const struct sheaf__launched *t)
-{
-    char how[80];
-    if (WIFSIGNALED(t->wait_status))
-        snprintf(how, sizeof(how), "was killed by signal %d (%s)", WTERMSIG(t->wait_status),
-                 strsignal(WTERMSIG(t->wait_status)));
-    else
-        snprintf(how, sizeof(how), "ended with exit code %d", WEXITSTATUS(t->wait_status));
-    sheaf__run_note_end(&w->launch->secret, t->name, how);
-}
-
 static void note_end(struct watch *w, struct sheaf__launched *t)
 {
     struct sheaf__launch *l = w->launch;
     t->noted = true;
-    tell_tasks(w, t);
+    const struct end end = describe_end(t);
+    sheaf__run_note_end(&l->secret, t->name, end.text); /* for those that wait for it to come */
     sheaf__guard_remove(&l->guard, t->pid);
     sheaf__relay_end(&t->out, w->now);
     sheaf__relay_end(&t->err, w->now);
