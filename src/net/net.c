@@ -218,29 +218,6 @@ static void name_address(struct sheaf__net *net)
                     open ? net->address : net->listen_address);
 }
 
-static void end_because(void *user, const sheaf_error *cause);
-
-sheaf_status sheaf__net_start(struct sheaf__net *net, sheaf_error *err)
-{
-    atomic_store(&net->next_timer, sheaf__clock_now() + net->heartbeat / 2);
-    if (net->listen_address[0]) {
-        sheaf_status status = sheaf__accept_open(net, err);
-        if (status < 0) {
-            if (err)
-                err->origin = net->identity.task;
-            return status;
-        }
-        name_address(net);
-    }
-    net->started = true;
-    SHEAF__TRY(sheaf__thread_start("sheaf-beat", sheaf__drive_beat, net, NULL, &net->beater, err));
-    SHEAF__TRY(sheaf__thread_start("sheaf-net", sheaf__drive_keep, net, NULL, &net->keeper, err));
-    net->farewell.say = end_because;
-    net->farewell.user = net;
-    sheaf__farewell_add(net->context, &net->farewell);
-    return SHEAF_OK;
-}
-
 /* Ends both threads. */
 static void stop_threads(struct sheaf__net *net)
 {
@@ -311,6 +288,27 @@ static void end_because(void *user, const sheaf_error *cause)
         sheaf__error_set_peer(&reason, net->identity.task.job, net->identity.task.index);
     sheaf__net_give_up(net, &reason);
     say_goodbye(net, sheaf__clock_after(FAREWELL));
+}
+
+sheaf_status sheaf__net_start(struct sheaf__net *net, sheaf_error *err)
+{
+    atomic_store(&net->next_timer, sheaf__clock_now() + net->heartbeat / 2);
+    if (net->listen_address[0]) {
+        sheaf_status status = sheaf__accept_open(net, err);
+        if (status < 0) {
+            if (err)
+                err->origin = net->identity.task;
+            return status;
+        }
+        name_address(net);
+    }
+    net->started = true;
+    SHEAF__TRY(sheaf__thread_start("sheaf-beat", sheaf__drive_beat, net, NULL, &net->beater, err));
+    SHEAF__TRY(sheaf__thread_start("sheaf-net", sheaf__drive_keep, net, NULL, &net->keeper, err));
+    net->farewell.say = end_because;
+    net->farewell.user = net;
+    sheaf__farewell_add(net->context, &net->farewell);
+    return SHEAF_OK;
 }
 
 void sheaf__net_free(struct sheaf__net *net, int64_t deadline)
