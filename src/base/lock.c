@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "base/thread.h"
+#include "base/tsan.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -11,22 +12,6 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
-
-/* TSan is told of our locks, or it would see only atomic words and miss inversions of their order.
- */
-#if defined(__SANITIZE_THREAD__)
-#define WITH_TSAN 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define WITH_TSAN 1
-#endif
-#endif
-#ifdef WITH_TSAN
-#include <sanitizer/tsan_interface.h>
-#define TSAN(call) call
-#else
-#define TSAN(call) ((void)0)
-#endif
 
 static _Thread_local struct sheaf__scheduler *current;
 
@@ -83,10 +68,12 @@ void sheaf__thread_point(void)
 
 /* ---- mutex ---- */
 
+/* The thread sanitizer is told of our locks, or it would see only atomic words and miss inversions of their order. */
+
 void sheaf__mutex_init(struct sheaf__mutex *mutex)
 {
     atomic_init(&mutex->word, 0);
-    TSAN(__tsan_mutex_create(mutex, 0));
+    SHEAF__TSAN(__tsan_mutex_create(mutex, 0));
 }
 
 static void lock_slowly(struct sheaf__mutex *mutex)
@@ -99,33 +86,33 @@ void sheaf__mutex_lock(struct sheaf__mutex *mutex)
 {
     uint32_t free_word = 0;
     sheaf__thread_point();
-    TSAN(__tsan_mutex_pre_lock(mutex, 0));
+    SHEAF__TSAN(__tsan_mutex_pre_lock(mutex, 0));
     if (!atomic_compare_exchange_strong_explicit(&mutex->word, &free_word, 1, memory_order_acquire,
                                                  memory_order_relaxed))
         lock_slowly(mutex);
-    TSAN(__tsan_mutex_post_lock(mutex, 0, 0));
+    SHEAF__TSAN(__tsan_mutex_post_lock(mutex, 0, 0));
 }
 
 bool sheaf__mutex_trylock(struct sheaf__mutex *mutex)
 {
     uint32_t free_word = 0;
     sheaf__thread_point();
-    TSAN(__tsan_mutex_pre_lock(mutex, __tsan_mutex_try_lock));
+    SHEAF__TSAN(__tsan_mutex_pre_lock(mutex, __tsan_mutex_try_lock));
     bool locked = atomic_compare_exchange_strong_explicit(
         &mutex->word, &free_word, 1, memory_order_acquire, memory_order_relaxed);
-    TSAN(__tsan_mutex_post_lock(
+    SHEAF__TSAN(__tsan_mutex_post_lock(
         mutex, __tsan_mutex_try_lock | (locked ? 0U : __tsan_mutex_try_lock_failed), 0));
     return locked;
 }
 
 void sheaf__mutex_unlock(struct sheaf__mutex *mutex)
 {
-    TSAN(__tsan_mutex_pre_unlock(mutex, 0));
+    SHEAF__TSAN(__tsan_mutex_pre_unlock(mutex, 0));
     uint32_t before = atomic_exchange_explicit(&mutex->word, 0, memory_order_release);
     /* Whoever locks now may free the mutex: only its address is used from here on. */
     if (before == 2)
         sheaf__wake(&mutex->word, 1);
-    TSAN(__tsan_mutex_post_unlock(mutex, 0));
+    SHEAF__TSAN(__tsan_mutex_post_unlock(mutex, 0));
     sheaf__thread_point();
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/tsan.h"
 
 #include <stdalign.h>
 #include <string.h>
@@ -51,6 +52,27 @@ size_t sheaf__ring_bytes(void)
     return 2 * sizeof(struct shared);
 }
 
+/* ---- the indices ---- */
+
+/* Two ends in one process have a segment at two addresses, and the thread sanitizer takes an index for two. What is known
+ * from an index is known from this one, too: of which ring does not matter. */
+static char any_index;
+
+static void publish(const struct ring_stream *r, _Atomic uint64_t *index, uint64_t value)
+{
+    if (r->segment.data)
+        sheaf__tsan_give(&any_index);
+    atomic_store(index, value);
+}
+
+static uint64_t look(const struct ring_stream *r, _Atomic uint64_t *index)
+{
+    uint64_t value = atomic_load(index);
+    if (r->segment.data)
+        sheaf__tsan_take(&any_index);
+    return value;
+}
+
 /* ---- writing ---- */
 
 static size_t room(struct ring_stream *r)
@@ -58,7 +80,7 @@ static size_t room(struct ring_stream *r)
     size_t left = RING_SIZE - (size_t)(r->tail - r->seen_head);
     if (left >= PIECE)
         return left;
-    uint64_t head = atomic_load_explicit(&r->out->head, memory_order_acquire);
+    uint64_t head = look(r, &r->out->head);
     if (r->tail - head > RING_SIZE) {
         r->broken = true;
         return 0;
@@ -95,7 +117,7 @@ static void wake_reader(struct ring_stream *r)
  * tail: one of the two sees the other. */
 static void publish_tail(struct ring_stream *r)
 {
-    atomic_store(&r->out->tail, r->tail);
+    publish(r, &r->out->tail, r->tail);
     if (atomic_load(&r->out->reader_asleep) != AWAKE &&
         r->tail >= atomic_load_explicit(&r->out->wanted, memory_order_relaxed))
         wake_reader(r);
@@ -135,7 +157,7 @@ static bool want_room_ring(struct sheaf__stream *s)
 {
     struct ring_stream *r = of(s);
     atomic_store(&r->out->writer_waits, 1);
-    r->seen_head = atomic_load(&r->out->head);
+    r->seen_head = look(r, &r->out->head);
     if (r->tail - r->seen_head > RING_SIZE / 2)
         return false;
     atomic_store(&r->out->writer_waits, 0);
@@ -160,7 +182,7 @@ static void publish_head(struct ring_stream *r)
     if (r->told_head == r->head)
         return;
     r->told_head = r->head;
-    atomic_store(&r->in->head, r->head);
+    publish(r, &r->in->head, r->head);
     if (!atomic_load(&r->in->writer_waits))
         return;
     /* The writer goes on when the ring is half empty: a bell for every piece would cost more than
@@ -175,7 +197,7 @@ static size_t available(struct ring_stream *r, size_t least)
 {
     if (r->seen_tail - r->head >= least)
         return (size_t)(r->seen_tail - r->head);
-    r->seen_tail = atomic_load_explicit(&r->in->tail, memory_order_acquire);
+    r->seen_tail = look(r, &r->in->tail);
     if (r->seen_tail - r->head > RING_SIZE) {
         r->broken = true;
         r->seen_tail = r->head;
@@ -249,7 +271,7 @@ static bool arm_for(struct ring_stream *r, uint32_t how, size_t least)
     publish_head(r);
     atomic_store_explicit(&r->in->wanted, r->head + least, memory_order_relaxed);
     atomic_store(&r->in->reader_asleep, how);
-    uint64_t tail = atomic_load(&r->in->tail);
+    uint64_t tail = look(r, &r->in->tail);
     if (tail - r->head < least && !atomic_load(&r->in->closed))
         return false;
     atomic_store(&r->in->reader_asleep, AWAKE);
