@@ -64,6 +64,11 @@ int64_t sheaf__clock_left(int64_t deadline)
     return deadline > now ? deadline - now : 0;
 }
 
+double sheaf__clock_given(int64_t left)
+{
+    return (double)(left / SHEAF__MS + (left % SHEAF__MS > 0)) / 1e3;
+}
+
 int64_t sheaf__clock_default_deadline(void)
 {
     return sheaf__clock_deadline(sheaf__config_seconds(SHEAF__CONFIG_DEADLINE_S));

@@ -23,6 +23,8 @@ int64_t sheaf__clock_deadline(double seconds);
 int64_t sheaf__clock_after(int64_t ns);
 /* Nanoseconds left until `deadline`, 0 if it is past. */
 int64_t sheaf__clock_left(int64_t deadline);
+/* What was left a moment after someone gave so many seconds, as what was given: for messages. */
+double sheaf__clock_given(int64_t left);
 /* The deadline SHEAF_DEADLINE_S from now. */
 int64_t sheaf__clock_default_deadline(void);
 

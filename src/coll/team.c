@@ -88,7 +88,7 @@ static sheaf_status missing(struct sheaf__team *team, const struct sheaf__wait *
     else
         sheaf__error(
             err, SHEAF_ERR_UNAVAILABLE, "%s did not %s within %.3g s", sheaf__str_text(&who),
-            cause->status == SHEAF_ERR_DEADLINE ? "join" : "connect", (double)allowed / SHEAF__S);
+            cause->status == SHEAF_ERR_DEADLINE ? "join" : "connect", sheaf__clock_given(allowed));
     if (first)
         sheaf__error_set_peer(err, first->task.job, first->task.index);
     sheaf__str_free(&who);

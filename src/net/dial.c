@@ -50,7 +50,7 @@ static struct allowance allowance(const struct sheaf__wait *wait, int64_t ns)
 {
     struct allowance a = {""};
     if (sheaf__clock_left(wait->deadline) == 0)
-        snprintf(a.text, sizeof(a.text), " within %.3g s", (double)ns / SHEAF__S);
+        snprintf(a.text, sizeof(a.text), " within %.3g s", sheaf__clock_given(ns));
     return a;
 }
 

@@ -46,6 +46,8 @@ static void deadlines_do_not_overflow(void **state)
     assert_true(sheaf__clock_after(INT64_MAX) > sheaf__clock_now());
     assert_int_equal(sheaf__clock_left(0), 0);
     assert_int_equal(sheaf__clock_left(SHEAF__NO_DEADLINE), SHEAF__NO_DEADLINE);
+    assert_true(sheaf__clock_given(998000) == 0.001 && sheaf__clock_given(SHEAF__MS) == 0.001);
+    assert_true(sheaf__clock_given(30 * SHEAF__S - 40) == 30 && sheaf__clock_given(0) == 0);
 }
 
 /* ---- tokens ---- */
