@@ -25,12 +25,11 @@ static sheaf_status model_make(struct model *m, sheaf_error *err)
 {
     const sheaf_variable_options count = {.not_trainable = true,
                                           .aggregation = SHEAF_AGGREGATION_ONLY_FIRST_REPLICA};
-    sheaf_initializer glorot = sheaf_init_glorot_uniform((uint64_t)o.seed),
-                      zeros = sheaf_init_zeros();
-    m->v[W1] = sheaf_variable_init("w1", SHEAF_FLOAT32, SHEAF_SHAPE(PIXELS, HIDDEN), glorot, NULL);
-    m->v[B1] = sheaf_variable_init("b1", SHEAF_FLOAT32, SHEAF_SHAPE(HIDDEN), zeros, NULL);
-    m->v[W2] = sheaf_variable_init("w2", SHEAF_FLOAT32, SHEAF_SHAPE(HIDDEN, CLASSES), glorot, NULL);
-    m->v[B2] = sheaf_variable_init("b2", SHEAF_FLOAT32, SHEAF_SHAPE(CLASSES), zeros, NULL);
+    sheaf_initializer init = sheaf_init_glorot_uniform((uint64_t)o.seed), zero = sheaf_init_zeros();
+    m->v[W1] = sheaf_variable_init("w1", SHEAF_FLOAT32, SHEAF_SHAPE(PIXELS, HIDDEN), init, NULL);
+    m->v[B1] = sheaf_variable_init("b1", SHEAF_FLOAT32, SHEAF_SHAPE(HIDDEN), zero, NULL);
+    m->v[W2] = sheaf_variable_init("w2", SHEAF_FLOAT32, SHEAF_SHAPE(HIDDEN, CLASSES), init, NULL);
+    m->v[B2] = sheaf_variable_init("b2", SHEAF_FLOAT32, SHEAF_SHAPE(CLASSES), zero, NULL);
     m->v[STEP] = sheaf_variable_new("step", sheaf_long(0), &count);
     const sheaf_optimizer_options rate = {.learning_rate = o.learning_rate};
     m->optimizer = sheaf_optimizer_named(o.optimizer, &rate);
@@ -186,7 +185,7 @@ int main(int argc, char **argv)
         {
             model_make(&m, &err); /* the variables live where the strategy says */
         }
-        if (err.status >= 0 && trains)
+        if (err.status >= 0 && trains && look_for_test_file(s, &err) >= 0)
             train(s, &m, &err);
         else if (err.status >= 0)
             follow(&m, &err);

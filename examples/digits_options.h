@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 static struct {
     const char *data, *out, *strategy, *optimizer;
@@ -196,6 +197,15 @@ static const char *in_data(const char *name)
     static char path[4096];
     snprintf(path, sizeof(path), "%s/%s", o.data, name);
     return path;
+}
+
+/* Who evaluates at the end would rather know now that it cannot. That there is no data at all is for the training to say. */
+static sheaf_status look_for_test_file(const sheaf_strategy *s, sheaf_error *err)
+{
+    const char *path = in_data(TEST_FILE);
+    if (!sheaf_strategy_should_checkpoint(s) || access(o.data, F_OK) < 0 || access(path, R_OK) == 0)
+        return SHEAF_OK;
+    return sheaf_error_set(err, SHEAF_ERR_NOT_FOUND, "cannot read '%s': %s", path, strerror(errno));
 }
 
 static double seconds(void)

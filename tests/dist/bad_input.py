@@ -101,11 +101,14 @@ def case_missing_shard_of_data(t):
 
 
 def case_missing_test_file(t):
-    """After the training, which is not lost."""
+    """Before the training, by whoever would read it after that."""
     data = t.copy_data()
     os.remove(data + "/digits-test.tfrecord")
-    t.digits("--epochs", "2", data=data).fails(data + "/digits-test.tfrecord")
-    check(len(t.checkpoints()) == 1, "the model was saved before", t.checkpoints())
+    for number, jobs in enumerate((None, "--worker 2 --ps 1", "--worker 1 --evaluator 1")):
+        start = t.launch if jobs else t.digits
+        start(*filter(None, [jobs]), data=data, name=f"run-{number}").fails(
+            data + "/digits-test.tfrecord", limit=15, lines=None)
+        check(not t.checkpoints(), "nothing was trained", t.checkpoints())
 
 
 def damage(path, at, change):
@@ -220,9 +223,9 @@ def case_T32_strange_folder(t):
     shutil.copytree(DATA, data)
     task = t.digits("--epochs", "2", data=data)
     check(task.ends(20) == 0 and " 1438 examples" in task.out, "failed", task.show())
-    os.remove(f"{data}/digits-test.tfrecord")
     for name in os.listdir(data):
-        os.remove(f"{data}/{name}")
+        if "train" in name:
+            os.remove(f"{data}/{name}")
     t.out += "-2"
     t.digits(data=data).fails(f'no files matched pattern "{data}/digits-train-*.tfrecord"')
 
