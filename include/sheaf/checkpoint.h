@@ -105,9 +105,13 @@ SHEAF_CHECKED sheaf_status sheaf_checkpoint_write(sheaf_checkpoint *c, const cha
  *  SHEAF_ERR_INVALID_ARGUMENT: another dtype or shape (names tensor, found, expected); SHEAF_ERR_DATA_LOSS, or
  *  SHEAF_ERR_OUT_OF_RANGE where a data file is too short: names file, tensor and offset. Nothing is changed unless
  *  everything was read. A file without objects, as tf.compat.v1.train.Saver writes it, is read by the names of variables.
+ *  The slots and numbers of an optimizer are also found where the optimizers of tf.keras.optimizers.legacy and
+ *  tf.compat.v1.train have them, in either kind of file ("Adam/w/m", "w/Adam_1"), if ours has a slot that means the same:
+ *  v1's momentum only in an optimizer of that family, and no Nadam. v1's Adam says its steps by its powers; in a file of names
+ *  `global_step` does of the others. A warning names what such a file never has: v1's learning rate, its steps in a file of objects.
  *
  *  Objects of the file that this program does not have are left for later (S96): one that is added afterwards gets its value in
- *  sheaf_checkpoint_add(), and an optimizer that was not built the values of its slots when it is, before its first step.
+ *  sheaf_checkpoint_add(), and an optimizer that was not built its numbers at once and the values of its slots when it is, before its first step.
  *  Then the files must still be there: sheaf_checkpoint_status(). Under a strategy every task that restores adds the same in
  *  the same order. Where the file has another optimizer, a warning names what it has more, and slots of another kind in their places are
  *  SHEAF_ERR_INVALID_ARGUMENT. What nobody took is named in a warning by sheaf_checkpoint_free(). */

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ckpt/match.h"
 
+#include "base/array.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "base/str.h"
 #include "tensor/tensor.h"
 
@@ -21,9 +23,8 @@ static void bind_node(const struct sheaf__ckpt_match *m, int32_t node)
     }
 }
 
-/* The node of a slot in the file, by the variable it belongs to. */
-static int32_t find_slot(const struct sheaf__graph_node *optimizer, const char *name,
-                         int32_t variable)
+int32_t sheaf__match_slot(const struct sheaf__graph_node *optimizer, const char *name,
+                          int32_t variable)
 {
     for (size_t i = 0; i < optimizer->slot_count; i++) {
         if (optimizer->slots[i].variable == variable && !strcmp(optimizer->slots[i].name, name))
@@ -38,8 +39,8 @@ static void bind_slots(const struct sheaf__ckpt_match *m, int32_t node)
     for (size_t i = 0; i < ours->slot_count; i++) {
         const struct sheaf__graph_slot *slot = &ours->slots[i];
         if (m->nodes[node] >= 0 && m->nodes[slot->variable] >= 0 && m->nodes[slot->value] < 0)
-            m->nodes[slot->value] = find_slot(&m->file->graph.nodes[m->nodes[node]], slot->name,
-                                              m->nodes[slot->variable]);
+            m->nodes[slot->value] = sheaf__match_slot(&m->file->graph.nodes[m->nodes[node]],
+                                                      slot->name, m->nodes[slot->variable]);
     }
 }
 
@@ -138,13 +139,30 @@ static void bind_names(const struct sheaf__ckpt_match *m)
     }
 }
 
-sheaf_status sheaf__match_all(const struct sheaf__ckpt_match *m, int32_t first, sheaf_error *err)
+bool sheaf__match_reserve(struct sheaf__ckpt_match *m)
 {
+    const size_t count = m->objects->node_count + 1;
+    return sheaf__array_reserve(&m->nodes, &m->capacity, count, sizeof(*m->nodes)) &&
+           sheaf__array_reserve(&m->keys, &m->key_capacity, count, sizeof(*m->keys));
+}
+
+void sheaf__match_free(struct sheaf__ckpt_match *m)
+{
+    sheaf__free(m->nodes);
+    sheaf__free(m->keys);
+}
+
+sheaf_status sheaf__match_all(struct sheaf__ckpt_match *m, int32_t first, sheaf_error *err)
+{
+    if (!sheaf__match_reserve(m))
+        return sheaf__no_memory(err, "restoring a checkpoint");
+    memset(m->keys, 0, m->objects->node_count * sizeof(*m->keys));
     if (!m->file->graph.count) {
         bind_names(m);
-        return SHEAF_OK;
+        return sheaf__match_elsewhere(m, err);
     }
     bind_all(m, first);
+    SHEAF__TRY(sheaf__match_elsewhere(m, err));
     for (size_t i = 0; i < m->objects->node_count; i++) {
         const char *whole = m->objects->nodes[i].trackable->cls->whole;
         if (!whole || m->nodes[i] < 0)
@@ -160,7 +178,7 @@ const char *sheaf__match_key(const struct sheaf__ckpt_match *m, const struct she
     if (m->nodes[t->node] < 0)
         return NULL;
     if (!m->file->graph.count) {
-        const char *name = t->item.saveable.full_name;
+        const char *name = m->keys[t->node] ? m->keys[t->node] : t->item.saveable.full_name;
         return name && sheaf__bundle_find(m->file->bundle, name) ? name : NULL;
     }
     const char *ours = strstr(t->item.key, ATTRIBUTES) + strlen(ATTRIBUTES);

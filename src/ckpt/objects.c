@@ -65,8 +65,7 @@ static char *extend_path(struct sheaf__ckpt_objects *o, const char *path, const 
     return out;
 }
 
-/* Number of a trackable's node, -1 if it has none. */
-static int32_t find_node(const struct sheaf__ckpt_objects *o, sheaf_trackable *t)
+int32_t sheaf__objects_find(const struct sheaf__ckpt_objects *o, sheaf_trackable *t)
 {
     void *number = sheaf__strmap_get_bytes(&o->by_trackable, &t, sizeof(t));
     return number ? (int32_t)(uintptr_t)number - 1 : -1;
@@ -128,7 +127,7 @@ static sheaf_status walk_children(struct sheaf__ckpt_objects *o, int32_t node, s
             SHEAF__TRY(add_blob(o, child, child_path(o, o->nodes[node].path, name), err));
             continue;
         }
-        int32_t number = find_node(o, child);
+        int32_t number = sheaf__objects_find(o, child);
         if (number < 0) {
             number = (int32_t)o->node_count;
             if (!add_node(o, child, child_path(o, o->nodes[node].path, name)))
@@ -207,7 +206,7 @@ static const char *slot_path(struct sheaf__ckpt_objects *o, int32_t optimizer, i
 static sheaf_status add_slot(struct sheaf__ckpt_objects *o, int32_t optimizer, int32_t variable,
                              const struct sheaf__slot_ref *ref, sheaf_error *err)
 {
-    int32_t number = find_node(o, ref->value);
+    int32_t number = sheaf__objects_find(o, ref->value);
     if (number < 0) {
         number = (int32_t)o->node_count;
         if (!add_node(o, ref->value, slot_path(o, optimizer, variable, ref->slot)))
@@ -243,7 +242,7 @@ static sheaf_status walk_slot(struct sheaf__ckpt_objects *o, int32_t optimizer, 
     if (!by_node)
         return no_memory(err);
     for (size_t i = 0; t->cls->slot(t, i, &ref); i++) {
-        int32_t node = strcmp(ref.slot, slot) ? -1 : find_node(o, ref.variable);
+        int32_t node = strcmp(ref.slot, slot) ? -1 : sheaf__objects_find(o, ref.variable);
         if (node >= 0 && node < variables) {
             by_node[node] = ref;
             count++;
@@ -299,6 +298,15 @@ sheaf_status sheaf__objects_walk(struct sheaf__ckpt_objects *o, sheaf_trackable 
     if (status < 0)
         sheaf__objects_free(o);
     return status;
+}
+
+sheaf_status sheaf__objects_add(struct sheaf__ckpt_objects *o, sheaf_trackable *t, const char *path,
+                                sheaf_error *err)
+{
+    const int32_t number = (int32_t)o->node_count;
+    if (!add_node(o, t, sheaf__graph_text(&o->graph, path, strlen(path))))
+        return no_memory(err);
+    return walk_tensors(o, number, err);
 }
 
 sheaf_status sheaf__objects_add_graph(struct sheaf__ckpt_objects *o, sheaf_error *err)

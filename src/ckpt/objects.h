@@ -50,6 +50,11 @@ struct sheaf__ckpt_objects {
  * of two strategies. */
 sheaf_status sheaf__objects_walk(struct sheaf__ckpt_objects *o, sheaf_trackable *root,
                                  const char *path, sheaf_error *err);
+/* Adds one that is no child of any. */
+sheaf_status sheaf__objects_add(struct sheaf__ckpt_objects *o, sheaf_trackable *t, const char *path,
+                                sheaf_error *err);
+/* Number of a trackable's node, -1 if it has none. */
+int32_t sheaf__objects_find(const struct sheaf__ckpt_objects *o, sheaf_trackable *t);
 /* Appends the object graph as the last tensor, held by this task. */
 sheaf_status sheaf__objects_add_graph(struct sheaf__ckpt_objects *o, sheaf_error *err);
 void sheaf__objects_free(struct sheaf__ckpt_objects *o);

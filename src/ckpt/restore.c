@@ -32,8 +32,9 @@ struct restoring {
     const sheaf_trackable *optional;
     bool later;   /* what else the program has is restored already */
     bool lenient; /* objects that the file does not have stay as they are */
+    bool grown;   /* which is told: they are the children of one that was restored */
     struct sheaf__ckpt_objects objects;
-    int32_t *bound;           /* node of the file for every node, -1: none */
+    struct sheaf__ckpt_match match;
     struct task_items *tasks; /* the first is this process */
     size_t task_count, task_capacity;
     sheaf_tensor **values; /* of this process's items, counted */
@@ -48,18 +49,11 @@ static sheaf_status no_memory(sheaf_error *err)
     return sheaf__no_memory(err, "restoring a checkpoint");
 }
 
-static struct sheaf__ckpt_match match_of(const struct restoring *r)
-{
-    return (struct sheaf__ckpt_match){r->from, &r->objects, r->bound};
-}
-
 static sheaf_status match(struct restoring *r, int32_t first, sheaf_error *err)
 {
-    r->bound = sheaf__alloc_array(r->objects.node_count + 1, sizeof(*r->bound));
-    if (!r->bound)
-        return no_memory(err);
-    const struct sheaf__ckpt_match m = match_of(r);
-    return sheaf__match_all(&m, first, err);
+    r->match.file = r->from;
+    r->match.objects = &r->objects;
+    return sheaf__match_all(&r->match, first, err);
 }
 
 /* Who takes what. */
@@ -93,29 +87,47 @@ static sheaf_status deal(struct restoring *r, sheaf_error *err)
 {
     struct sheaf__save_group *g = r->objects.group;
     const bool restores = !g || g->cls->restores(g);
-    const struct sheaf__ckpt_match m = match_of(r);
     if (!find_task(r, NULL))
         return no_memory(err);
     for (size_t i = 0; i < r->objects.tensor_count; i++) {
         const struct sheaf__ckpt_tensor *t = &r->objects.tensors[i];
         const bool local = sheaf__objects_is_local(&r->objects, t);
-        const char *key = sheaf__match_key(&m, t);
+        const char *key = sheaf__match_key(&r->match, t);
         if (r->later && sheaf__restored_has_taken(r->from, t->owner))
             continue;
-        if (!key)
-            r->bound[t->node] = -1;
+        if (!key && r->match.nodes[t->node] >= 0)
+            r->match.nodes[t->node] = -1;
         r->shared |= key && !local;
         if (!local && !restores)
             continue; /* the chief has it restored */
-        if (!key && (t->owner == r->optional || r->lenient))
+        const bool excused = r->match.nodes[t->node] <= SHEAF__MATCH_LACKS;
+        if (!key && (t->owner == r->optional || r->lenient || excused))
             continue;
         if (!key)
-            return sheaf__match_missing(&m, t, err);
+            return sheaf__match_missing(&r->match, t, err);
         struct task_items *task = find_task(r, local ? NULL : t->item.saveable.device);
         if (!task || !add_item(task, t, key))
             return no_memory(err);
     }
     return SHEAF_OK;
+}
+
+/* Names what stays as it is though a file without it can be restored. */
+static void warn_of_lacks(const struct restoring *r)
+{
+    struct sheaf__str names = {0};
+    for (size_t i = 0; i < r->objects.tensor_count && !r->from->partial; i++) {
+        const struct sheaf__ckpt_tensor *t = &r->objects.tensors[i];
+        const int32_t node = r->match.nodes[t->node];
+        const bool taken = sheaf__restored_has_taken(r->from, t->owner);
+        if (!taken && (node == SHEAF__MATCH_LACKS || (r->grown && node == -1)))
+            sheaf__str_printf(&names, "%s'%s'", names.size ? ", " : "",
+                              r->objects.nodes[t->node].path);
+    }
+    if (names.size)
+        sheaf__log(SHEAF_LOG_WARN, "checkpoint %s has no value for %s, which stay as they are",
+                   r->from->path, sheaf__str_text(&names));
+    sheaf__str_free(&names);
 }
 
 /* Reading. */
@@ -228,18 +240,19 @@ static sheaf_status write_local(const struct restoring *r, sheaf_error *err)
     return SHEAF_OK;
 }
 
-/* Notes who has what. */
+/* Notes who has what, and who needs nothing. */
 static sheaf_status take(const struct restoring *r, sheaf_error *err)
 {
-    const struct sheaf__ckpt_match m = match_of(r);
+    const bool named = !r->from->graph.count;
     for (size_t i = 0; i < r->objects.node_count; i++) {
-        if (r->from->graph.count && r->bound[i] >= 0 &&
-            !sheaf__restored_take(r->from, r->objects.nodes[i].trackable, r->bound[i], NULL))
-            return no_memory(err);
+        const int32_t node = r->match.nodes[i];
+        if ((node >= 0 && !named) || node <= SHEAF__MATCH_LACKS)
+            if (!sheaf__restored_take(r->from, r->objects.nodes[i].trackable, node, NULL))
+                return no_memory(err);
     }
-    for (size_t i = 0; i < r->objects.tensor_count && !r->from->graph.count; i++) {
+    for (size_t i = 0; i < r->objects.tensor_count && named; i++) {
         const struct sheaf__ckpt_tensor *t = &r->objects.tensors[i];
-        const char *key = sheaf__match_key(&m, t);
+        const char *key = sheaf__match_key(&r->match, t);
         if (key && !sheaf__restored_take(r->from, t->owner, 0, key))
             return no_memory(err);
     }
@@ -257,7 +270,7 @@ static void end_restore(struct restoring *r)
     sheaf__bundle_sums_free(&r->sums);
     sheaf__free(r->values);
     sheaf__free(r->tasks);
-    sheaf__free(r->bound);
+    sheaf__match_free(&r->match);
     sheaf__objects_free(&r->objects);
 }
 
@@ -268,6 +281,7 @@ static sheaf_status restore_matched(struct restoring *r, sheaf_error *err)
     SHEAF__TRY(read_local(r, err));
     SHEAF__TRY(read_remote(r, err));
     SHEAF__TRY(accept_blobs(r, err));
+    warn_of_lacks(r);
     SHEAF__TRY(take(r, err));
     return write_local(r, err);
 }
@@ -320,7 +334,7 @@ static void drop_watch(struct sheaf__trackable_watch *watch)
 static sheaf_status restore_grown(struct sheaf__trackable_watch *watch, sheaf_error *err)
 {
     const struct watch *w = (const struct watch *)watch;
-    const struct sheaf__ckpt_later later = {w->object, w->path, w->node};
+    const struct sheaf__ckpt_later later = {w->object, w->path, w->node, true};
     return sheaf__ckpt_restore_later(w->from, &later, err);
 }
 
@@ -334,7 +348,7 @@ static sheaf_status add_watch(const struct restoring *r, size_t i, sheaf_error *
         sheaf__free(path);
         return no_memory(err);
     }
-    *w = (struct watch){{restore_grown, drop_watch}, r->from, t, r->bound[i], path};
+    *w = (struct watch){{restore_grown, drop_watch}, r->from, t, r->match.nodes[i], path};
     if (!t->cls->watch(t, &w->watch))
         drop_watch(&w->watch);
     return SHEAF_OK;
@@ -342,8 +356,8 @@ static sheaf_status add_watch(const struct restoring *r, size_t i, sheaf_error *
 
 static sheaf_status watch_all(const struct restoring *r, sheaf_error *err)
 {
-    for (size_t i = 0; i < r->objects.node_count && r->from->graph.count; i++) {
-        if (r->bound[i] >= 0 && r->objects.nodes[i].trackable->cls->watch)
+    for (size_t i = 0; i < r->objects.node_count; i++) {
+        if (r->match.nodes[i] >= 0 && r->objects.nodes[i].trackable->cls->watch)
             SHEAF__TRY(add_watch(r, i, err));
     }
     return SHEAF_OK;
@@ -351,7 +365,7 @@ static sheaf_status watch_all(const struct restoring *r, sheaf_error *err)
 
 sheaf_status sheaf__ckpt_restored_check(const struct sheaf__restored *from, sheaf_error *err)
 {
-    if (!from || from->partial || !from->watches.count)
+    if (!from || from->partial || !from->watches.count || !from->graph.count)
         return SHEAF_OK;
     const struct watch *w = from->watches.items[0];
     return sheaf__error(err, SHEAF_ERR_FAILED_PRECONDITION,
@@ -434,7 +448,8 @@ sheaf_status sheaf__ckpt_restore_later(struct sheaf__restored *from,
     const bool named = !from->graph.count;
     if (later->node < 0 && !named && !later->object->cls->save)
         return SHEAF_OK;
-    struct restoring r = {.from = from, .later = true, .lenient = from->partial || named};
+    struct restoring r = {
+        .from = from, .later = true, .lenient = from->partial || named, .grown = later->grown};
     SHEAF__TRY(sheaf__objects_walk(&r.objects, later->object, later->path, err));
     sheaf_status status = SHEAF_OK;
     SHEAF_FRAME

@@ -90,8 +90,11 @@ void sheaf__restored_rest(struct sheaf__restored *r)
 bool sheaf__restored_take(struct sheaf__restored *r, sheaf_trackable *t, int32_t node,
                           const char *key)
 {
-    if (!sheaf__strmap_set_bytes(&r->takers, &t, sizeof(t), r, NULL))
+    void *number = (void *)(uintptr_t)(node < 0 ? 1 : node + 2);
+    if (!sheaf__strmap_set_bytes(&r->takers, &t, sizeof(t), number, NULL))
         return false;
+    if (node < 0)
+        return true;
     if (!r->graph.count)
         return sheaf__strmap_set(&r->keys, key, r, NULL);
     if (r->fates[node] != SHEAF__RESTORED_TAKEN && r->graph.nodes[node].attribute_count)
@@ -103,6 +106,12 @@ bool sheaf__restored_take(struct sheaf__restored *r, sheaf_trackable *t, int32_t
 bool sheaf__restored_has_taken(const struct sheaf__restored *r, const sheaf_trackable *t)
 {
     return sheaf__strmap_get_bytes(&r->takers, &t, sizeof(t)) != NULL;
+}
+
+int32_t sheaf__restored_node(const struct sheaf__restored *r, const sheaf_trackable *t)
+{
+    const void *number = sheaf__strmap_get_bytes(&r->takers, &t, sizeof(t));
+    return number ? (int32_t)(uintptr_t)number - 2 : -1;
 }
 
 /* ---- what is missing on either side ---- */

@@ -39,10 +39,13 @@ void sheaf__restored_rest(struct sheaf__restored *r);
 /* Warns of what nobody has taken. NULL is nothing. */
 void sheaf__restored_free(struct sheaf__restored *r);
 
-/* Notes that `t` takes node `node` of the file, or without graph the tensor `key`. False: no memory. */
+/* Notes that `t` takes node `node` of the file, or without graph the tensor `key`; -1: that it needs none.
+ * False: no memory. */
 bool sheaf__restored_take(struct sheaf__restored *r, sheaf_trackable *t, int32_t node,
                           const char *key);
 bool sheaf__restored_has_taken(const struct sheaf__restored *r, const sheaf_trackable *t);
+/* The node that it took, -1 if none. */
+int32_t sheaf__restored_node(const struct sheaf__restored *r, const sheaf_trackable *t);
 
 /* SHEAF_ERR_FAILED_PRECONDITION names tensors of `objects` that had no value in the file. */
 sheaf_status sheaf__restored_check_objects(const struct sheaf__restored *r,

@@ -61,6 +61,7 @@ struct sheaf__ckpt_later {
     sheaf_trackable *object;
     const char *path;
     int32_t node; /* of the file; -1: it has none */
+    bool grown;   /* it was restored, and now it has children */
 };
 sheaf_status sheaf__ckpt_restore_later(struct sheaf__restored *from,
                                        const struct sheaf__ckpt_later *later, sheaf_error *err);

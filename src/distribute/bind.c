@@ -4,23 +4,17 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "distribute/bind_number.h"
 #include "ops/variable.h"
 #include "tensor/element.h"
 
 #include <string.h>
 
-/* A number of the optimizer that a checkpoint holds. */
-struct number {
-    sheaf_trackable trackable;
-    sheaf_optimizer *optimizer;
-    struct sheaf__save_group *group;
-};
-
 struct bound {
     sheaf_trackable list; /* "_variables" */
-    struct number iteration, learning_rate;
-    struct number momenta; /* Nadam's product of them, which Keras keeps as the last of the list */
-    sheaf_variable *iterations; /* counts the steps of all workers; or NULL */
+    sheaf_optimizer *optimizer;
+    struct sheaf__save_group *group; /* of its numbers */
+    sheaf_variable *iterations;      /* counts the steps of all workers; or NULL */
     size_t count;
     sheaf_variable **variables; /* counted */
     size_t slot_count;
@@ -30,83 +24,24 @@ struct bound {
     void *notes[SHEAF__MOST_REPLICAS];
 };
 
-/* Numbers. */
-
-static bool number_saveable(sheaf_trackable *t, size_t i, struct sheaf__saveable *out)
-{
-    const struct number *n = t->object;
-    const struct bound *b = n->optimizer->bound;
-    if (i > 0)
-        return false;
-    const bool counts = n == &b->iteration;
-    *out = (struct sheaf__saveable){.attribute = "VARIABLE_VALUE",
-                                    .full_name = counts             ? "iteration"
-                                                 : n == &b->momenta ? "variable"
-                                                                    : "learning_rate",
-                                    .dtype = counts ? SHEAF_INT64 : SHEAF_FLOAT32,
-                                    .shape = SHEAF_SCALAR,
-                                    .full = SHEAF_SCALAR,
-                                    .group = n->group};
-    return true;
-}
-
-/* Where a variable counts the steps of all workers, this one may have made none since it was restored. */
-static int64_t steps_of(sheaf_optimizer *o)
-{
-    const struct bound *b = o->bound;
-    sheaf_tensor *now = b->iterations ? sheaf_value(b->iterations) : NULL;
-    if (now && sheaf_tensor_status(now, NULL) >= 0)
-        atomic_store(&o->iterations, sheaf_tensor_integer(now, 0));
-    return atomic_load(&o->iterations);
-}
-
-static sheaf_tensor *number_read(sheaf_trackable *t, size_t i)
-{
-    const struct number *n = t->object;
-    sheaf_optimizer *o = n->optimizer;
-    const struct bound *b = o->bound;
-    const int64_t steps = steps_of(o);
-    (void)i;
-    if (n == &b->iteration)
-        return sheaf_long(steps);
-    if (n == &b->momenta)
-        return sheaf_float(steps ? (float)sheaf__optimizer_hyper(o, steps).beta1_product : 1);
-    return sheaf_float((float)sheaf_optimizer_learning_rate(o));
-}
-
-static sheaf_status number_write(sheaf_trackable *t, size_t i, sheaf_tensor *value,
-                                 sheaf_error *err)
-{
-    struct number *n = t->object;
-    const struct bound *b = n->optimizer->bound;
-    (void)i;
-    (void)err;
-    if (n == &b->iteration)
-        atomic_store(&n->optimizer->iterations, sheaf_tensor_integer(value, 0));
-    else if (n == &b->learning_rate &&
-             !n->optimizer->schedule) /* the momenta follow from the steps */
-        n->optimizer->learning_rate = sheaf_tensor_number(value, 0);
-    return SHEAF_OK;
-}
-
-static const struct sheaf__trackable_class number_class = {
-    .saveable = number_saveable, .read = number_read, .write = number_write};
-
 /* The list and the optimizer itself. */
 
 static bool list_child(sheaf_trackable *t, size_t i, const char **name, sheaf_trackable **child)
 {
     struct bound *b = t->object;
-    const bool momenta = b->iteration.optimizer->hyper.rule == SHEAF__RULE_NADAM;
+    struct sheaf__number *numbers = b->optimizer->numbers;
+    const bool momenta = b->optimizer->hyper.rule == SHEAF__RULE_NADAM;
     if (i >= 2 + b->slot_count + momenta)
         return false;
     *name = sheaf__name_of(i);
     if (i == 0)
-        *child = b->iterations ? &b->iterations->trackable : &b->iteration.trackable;
+        *child =
+            b->iterations ? &b->iterations->trackable : &numbers[SHEAF__NUMBER_ITERATION].trackable;
     else if (i == 1)
-        *child = &b->learning_rate.trackable;
+        *child = &numbers[SHEAF__NUMBER_LEARNING_RATE].trackable;
     else
-        *child = i < 2 + b->slot_count ? b->slots[i - 2] : &b->momenta.trackable;
+        *child =
+            i < 2 + b->slot_count ? b->slots[i - 2] : &numbers[SHEAF__NUMBER_MOMENTA].trackable;
     return true;
 }
 
@@ -135,14 +70,15 @@ static bool optimizer_watch(sheaf_trackable *t, struct sheaf__trackable_watch *w
     return true;
 }
 
-static const struct sheaf__trackable_class optimizer_class = {.child = optimizer_child,
-                                                              .watch = optimizer_watch};
+static const struct sheaf__trackable_class optimizer_class = {
+    .child = optimizer_child, .elsewhere = sheaf__bind_elsewhere, .watch = optimizer_watch};
 
 sheaf_trackable *sheaf_optimizer_trackable(sheaf_optimizer *o)
 {
     if (!o)
         return NULL;
     o->trackable = (sheaf_trackable){&optimizer_class, o};
+    sheaf__bind_numbers(o);
     return &o->trackable;
 }
 
@@ -164,6 +100,18 @@ static void release(void *bound)
 bool sheaf__is_bound(const sheaf_optimizer *o)
 {
     return o->bound != NULL;
+}
+
+struct sheaf__save_group *sheaf__bound_group(const sheaf_optimizer *o)
+{
+    const struct bound *b = o->bound;
+    return b ? b->group : NULL;
+}
+
+sheaf_trackable *sheaf__bound_slot(const sheaf_optimizer *o, size_t i)
+{
+    const struct bound *b = o->bound;
+    return b && i < b->slot_count ? b->slots[i] : NULL;
 }
 
 sheaf_variable *sheaf__bound_iterations(const sheaf_optimizer *o)
@@ -240,9 +188,8 @@ static sheaf_status add_slots(struct bound *b, sheaf_optimizer *o, sheaf_variabl
 static sheaf_status count_steps(struct bound *b, sheaf_optimizer *o, sheaf_strategy *s,
                                 sheaf_error *err)
 {
-    b->iteration = (struct number){{&number_class, &b->iteration}, o, s->group};
-    b->learning_rate = (struct number){{&number_class, &b->learning_rate}, o, s->group};
-    b->momenta = (struct number){{&number_class, &b->momenta}, o, s->group};
+    b->group = s->group;
+    sheaf__bind_numbers(o);
     if (!s->remote)
         return SHEAF_OK;
     sheaf_variable_request request = {
@@ -260,6 +207,7 @@ static sheaf_status fill_bound(struct bound *b, sheaf_optimizer *o,
                                sheaf_variable *const *variables, size_t count, sheaf_error *err)
 {
     b->list = (sheaf_trackable){&list_class, b};
+    b->optimizer = o;
     b->variables = sheaf__calloc(count + 1, sizeof(sheaf_variable *));
     b->slots = sheaf__calloc(count * SHEAF__RULE_SLOTS + 1, sizeof(sheaf_trackable *));
     if (!b->variables || !b->slots)

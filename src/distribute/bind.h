@@ -31,6 +31,11 @@ size_t sheaf__bound_count(const sheaf_optimizer *o);
 sheaf_variable *sheaf__bound_variable(const sheaf_optimizer *o, size_t i);
 sheaf_status sheaf__bound_number(const sheaf_optimizer *o, const sheaf_variable *v, size_t *number,
                                  sheaf_error *err);
+/* Slot `i` of all, those of each variable in turn: the same number of each; NULL past the last, and
+ * where it is not bound. */
+sheaf_trackable *sheaf__bound_slot(const sheaf_optimizer *o, size_t i);
+/* Who saves its numbers; NULL: this process alone. */
+struct sheaf__save_group *sheaf__bound_group(const sheaf_optimizer *o);
 /* Where local replica `local` keeps what it knows of a bound optimizer; freed with it, by sheaf__free(). */
 void **sheaf__bound_note(const sheaf_optimizer *o, int local);
 /* The variable that counts the steps, where one does (parameter servers); else NULL: o->iterations.

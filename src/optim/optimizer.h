@@ -18,6 +18,25 @@ enum sheaf__clip_kind {
     SHEAF__CLIP_GLOBAL_NORM /* all by the norm of all together */
 };
 
+/* Numbers of an optimizer that checkpoints hold, ours or TensorFlow's other ones. */
+enum sheaf__optimizer_number {
+    SHEAF__NUMBER_ITERATION,
+    SHEAF__NUMBER_LEARNING_RATE,
+    SHEAF__NUMBER_MOMENTA, /* Nadam's product of them, which Keras keeps as the last of the list */
+    SHEAF__NUMBER_BETA1_POWER, /* v1's running products, for the next step */
+    SHEAF__NUMBER_BETA2_POWER,
+    SHEAF__NUMBER_DECAY,
+    SHEAF__NUMBER_MOMENTUM,
+    SHEAF__NUMBER_RHO,
+    SHEAF__NUMBER_BETA1,
+    SHEAF__NUMBER_BETA2,
+    SHEAF__NUMBER_L1,
+    SHEAF__NUMBER_L2,
+    SHEAF__NUMBER_BETA,
+    SHEAF__NUMBER_POWER, /* learning_rate_power */
+    SHEAF__NUMBER_COUNT
+};
+
 struct sheaf_optimizer {
     struct sheaf__object object;
     char *name;
@@ -33,7 +52,11 @@ struct sheaf_optimizer {
     /* distribute/'s own: what it binds to the optimizer, freed by `release` with the last count. */
     void *bound;
     void (*release)(void *bound);
-    sheaf_trackable trackable;            /* its class is set by distribute/ */
+    sheaf_trackable trackable; /* its class is set by distribute/ */
+    struct sheaf__number {
+        sheaf_trackable trackable; /* the same */
+        sheaf_optimizer *optimizer;
+    } numbers[SHEAF__NUMBER_COUNT];
     struct sheaf__trackable_watch *watch; /* who gives values to what is bound; or NULL */
     _Atomic bool told_unused;             /* that variables got no gradient */
 

@@ -33,6 +33,22 @@ struct sheaf__slot_ref {
     sheaf_trackable *value;
 };
 
+/** What it means that a file is without something. */
+enum sheaf__lack { SHEAF__LACK_FAILS, SHEAF__LACK_TOLD, SHEAF__LACK_FINE };
+
+/** Where a file of another layout has the value of something below an object. Texts live as long as
+ * the frame. */
+struct sheaf__elsewhere {
+    sheaf_trackable *value; /**< takes it; need be nobody's child. NULL: there is no such place */
+    sheaf_trackable *variable; /**< it is the slot `name` of this variable; NULL: a child */
+    const char *name;          /**< "m"; "iter", "_variables/0" */
+    const char *key;           /**< in a file without objects; NULL: not there */
+    const char *with;          /**< such a file's object has this child; NULL: any has */
+    const char *without;       /**< such a file's object does not have this child */
+    sheaf_trackable *instead;  /**< is not missed where this is found; or NULL */
+    enum sheaf__lack lack;     /**< if no place has it */
+};
+
 /** Who gives values to the children of an object that has none yet. */
 struct sheaf__trackable_watch {
     /** It has them now, and nobody has used them: they may be given values. */
@@ -51,6 +67,9 @@ struct sheaf__trackable_class {
     bool (*saveable)(sheaf_trackable *t, size_t i, struct sheaf__saveable *out);
     /** Slot variable `i`; false past the last. May be NULL. */
     bool (*slot)(sheaf_trackable *t, size_t i, struct sheaf__slot_ref *out);
+    /** Other place `i` of a value, for files that do not have all children; of several for one value the
+     * first that is there counts. False past the last. May be NULL. */
+    bool (*elsewhere)(sheaf_trackable *t, size_t i, struct sheaf__elsewhere *out);
     /** Value of saveable `i` that this process holds, in the frame. */
     sheaf_tensor *(*read)(sheaf_trackable *t, size_t i);
     /** Takes a restored value for saveable `i` that this process holds. */

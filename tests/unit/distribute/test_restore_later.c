@@ -9,6 +9,7 @@
 #include <string.h>
 
 enum { SIZE = 4, STEPS = 3 };
+#define RATE 0.0625 /* of the optimizer that is saved */
 
 struct job {
     const char *name; /* of the strategy */
@@ -54,7 +55,7 @@ static void make(struct made *m, sheaf_strategy *s)
 {
     const float first[SIZE] = {1, 2, 3, 4}, zeros[SIZE] = {0};
     const float *values = m->job->resumes ? zeros : first;
-    const sheaf_optimizer_options options = {.learning_rate = 0.0625};
+    const sheaf_optimizer_options options = {.learning_rate = m->job->resumes ? 0.5 : RATE};
     const sheaf_variable_options on_read = {.synchronization = SHEAF_SYNCHRONIZATION_ON_READ,
                                             .aggregation = SHEAF_AGGREGATION_SUM};
     SHEAF_SCOPE(s)
@@ -157,6 +158,9 @@ static sheaf_status resume(struct rig_task *task, sheaf_strategy *s, struct made
     RIG_CHECK(task, has(m->w, job->saved));
     if (m->seen)
         RIG_CHECK(task, sheaf_tensor_number(sheaf_value(m->seen), 0) == job->seen);
+    /* The numbers do not wait for the slots. */
+    RIG_CHECK(task, sheaf_optimizer_iterations(m->adam) == STEPS);
+    RIG_CHECK(task, sheaf_optimizer_learning_rate(m->adam) == RATE);
     /* A save would be one without the slots, and nothing would tell. */
     RIG_CHECK(task, sheaf_checkpoint_write(m->c, rig_path("lost"), NULL, NULL) ==
                         SHEAF_ERR_FAILED_PRECONDITION);
