@@ -55,10 +55,30 @@ static sheaf_tensor *copy_value(const struct plain *p, sheaf_tensor *from, sheaf
     return NULL;
 }
 
-/* Whether nobody else could read the memory: under the lock. */
+/* Whether nobody else could read the memory: of a variable's value under its lock. */
 static bool only_ours(const sheaf_tensor *t)
 {
     return sheaf__object_unique(t) && (!t->buffer || sheaf__buffer_unique(t->buffer));
+}
+
+/* Whether a given value's memory may become the variable's: it is what the variable would take, and
+ * whoever gives it is alone with it, as a restore with what it has read. Who reads on is a reader
+ * like any other. */
+static bool may_take(const struct plain *p, const sheaf_tensor *from)
+{
+    return from->contiguous && from->device == p->place && only_ours(from) && from->buffer &&
+           sheaf__buffer_pooled(from->buffer) && from->buffer->size == sheaf__tensor_size(from);
+}
+
+/* A value of our own: the given one's memory, or a copy. */
+static sheaf_tensor *own_value(const struct plain *p, sheaf_tensor *from, sheaf_error *err)
+{
+    if (!may_take(p, from))
+        return copy_value(p, from, err);
+    sheaf_tensor *t = sheaf__tensor_alias(from, err);
+    if (t)
+        t->plain = false;
+    return t;
 }
 
 /* The value under a header of the reader's own. */
@@ -102,7 +122,7 @@ static void exchange(struct plain *p, sheaf_tensor **value, sheaf_tensor *t)
 static sheaf_status set_value(struct plain *p, sheaf_tensor **value, sheaf_tensor *from,
                               sheaf_error *err)
 {
-    sheaf_tensor *t = copy_value(p, from, err);
+    sheaf_tensor *t = own_value(p, from, err);
     if (!t)
         return SHEAF_ERR_RESOURCE_EXHAUSTED;
     sheaf__mutex_lock(&p->writing);

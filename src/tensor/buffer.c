@@ -17,11 +17,6 @@ struct sheaf__owners {
 
 _Static_assert(sizeof(struct sheaf__buffer) <= SHEAF__BUFFER_HEAD, "storage follows the head");
 
-static bool is_pooled(const struct sheaf__buffer *buffer)
-{
-    return buffer->data == (const char *)buffer + SHEAF__BUFFER_HEAD;
-}
-
 static void destroy(void *object)
 {
     struct sheaf__buffer *buffer = object;
@@ -36,7 +31,7 @@ static void destroy(void *object)
     }
     if (buffer->release)
         buffer->release(buffer->data, buffer->user);
-    size_t storage = is_pooled(buffer) ? buffer->size : 0;
+    size_t storage = sheaf__buffer_pooled(buffer) ? buffer->size : 0;
     sheaf__heap_free(heap, buffer, SHEAF__BUFFER_HEAD + storage);
 }
 

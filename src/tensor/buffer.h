@@ -54,6 +54,12 @@ sheaf_status sheaf__buffer_keep_like(struct sheaf__buffer *buffer, const struct 
 void *sheaf__buffer_find(const struct sheaf__buffer *buffer,
                          bool (*match)(void *object, const void *user), const void *user);
 
+/** Whether the storage is the pool's, not foreign. */
+static inline bool sheaf__buffer_pooled(const struct sheaf__buffer *buffer)
+{
+    return buffer->data == (const char *)buffer + SHEAF__BUFFER_HEAD;
+}
+
 /** True if the caller's count is the only one: it may write. */
 static inline bool sheaf__buffer_unique(const struct sheaf__buffer *buffer)
 {

@@ -7,6 +7,7 @@
 #include "ops/mode.h"
 #include "ops/variable.h"
 #include "tensor/frame.h"
+#include "tensor/tensor.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -46,6 +47,59 @@ static void writes_in_place_without_readers(void **state)
         EXPECT(sheaf_value(v), SHEAF_FLOAT32, SHEAF_SHAPE(2), 5, 5);
     }
     sheaf_variable_free(v);
+}
+
+/* A given value that nobody else has becomes the variable's without a copy, as one that a restore
+ * has read; whoever gave it and reads on sees no later write. */
+static void takes_values_that_nobody_else_has(void **state)
+{
+    (void)state;
+    sheaf_error err = {0};
+    sheaf_variable *v = sheaf_variable_new("v", F32(SHEAF_SHAPE(2), 1, 2), NULL);
+    SHEAF_FRAME
+    {
+        sheaf_tensor *given = F32(SHEAF_SHAPE(2), 3, 4);
+        rig_ok(sheaf_assign(v, given, &err), &err);
+        assert_ptr_equal(sheaf_tensor_data(sheaf_value(v)), sheaf_tensor_data(given));
+        rig_ok(sheaf_assign_add(v, F32(SHEAF_SHAPE(2), 1, 1), &err), &err);
+        EXPECT(given, SHEAF_FLOAT32, SHEAF_SHAPE(2), 3, 4);
+    }
+    const void *from = NULL;
+    const float *to = sheaf__variable_update_begin(v, &from);
+    sheaf__variable_update_commit(v);
+    assert_ptr_equal(to, from);
+    EXPECT(sheaf_value(v), SHEAF_FLOAT32, SHEAF_SHAPE(2), 4, 5);
+    sheaf_variable_free(v);
+}
+
+/* Anything else is copied: memory that is not the pool's, a part of more, what another one holds. Of
+ * a plain number the value alone is taken (R4.17). */
+static void copies_values_that_others_have(void **state)
+{
+    (void)state;
+    sheaf_error err = {0};
+    sheaf_variable *v = sheaf_variable_new("v", F32(SHEAF_SHAPE(2), 1, 2), NULL);
+    sheaf_variable *n = sheaf_variable_new("n", sheaf_float(1), NULL);
+    float foreign[2] = {3, 4};
+    SHEAF_FRAME
+    {
+        sheaf_tensor *more = F32(SHEAF_SHAPE(3), 5, 6, 7);
+        sheaf_tensor *held = sheaf_tensor_keep(F32(SHEAF_SHAPE(2), 8, 9));
+        sheaf_tensor *given[] = {
+            sheaf_tensor_wrap(SHEAF_FLOAT32, SHEAF_SHAPE(2), foreign, NULL, NULL),
+            sheaf_tensor_rows(more, 0, 2), held};
+        for (int i = 0; i < 3; i++) {
+            rig_ok(sheaf_assign(v, given[i], &err), &err);
+            assert_ptr_not_equal(sheaf_tensor_data(sheaf_value(v)), sheaf_tensor_data(given[i]));
+        }
+        sheaf_tensor_free(held);
+        foreign[0] = 0;
+        EXPECT(sheaf_value(v), SHEAF_FLOAT32, SHEAF_SHAPE(2), 8, 9);
+        rig_ok(sheaf_assign(n, sheaf_float(2), &err), &err);
+        assert_false(sheaf_value(n)->plain);
+    }
+    sheaf_variable_free(v);
+    sheaf_variable_free(n);
 }
 
 /* A look-up leaves no reader behind: an update of a large table needs no second one. */
@@ -491,6 +545,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         rig_test(reads_snapshots),
         rig_test(writes_in_place_without_readers),
+        rig_test(takes_values_that_nobody_else_has),
+        rig_test(copies_values_that_others_have),
         rig_test(looks_up_without_holding_the_table),
         rig_test(gives_updates_up),
         rig_test(refuses_what_does_not_fit),
