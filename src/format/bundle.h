@@ -82,6 +82,7 @@ sheaf_status sheaf__bundle_read_exactly(const sheaf_bundle *b,
                                         struct sheaf__file *file, uint64_t at, void *out,
                                         size_t size, sheaf_error *err);
 /* Reads the bytes of such an item, of one at least, by stripes on the device's threads; `crc` is that of all. */
+#define SHEAF__BUNDLE_STRIPE (1 << 20) /* a thread's at a time, by SHEAF__BUNDLE_SCRATCH */
 sheaf_status sheaf__bundle_read_stripes(sheaf_bundle *b, const struct sheaf__bundle_item *item,
                                         struct sheaf__file *file, void *out, uint32_t *crc,
                                         sheaf_error *err);
@@ -90,7 +91,7 @@ sheaf_status sheaf__bundle_fetch(sheaf_bundle *b, const struct sheaf__bundle_ite
                                  int64_t first, int64_t count, void *out, sheaf_error *err);
 /* SHEAF__BUNDLE_SCRATCH bytes of the bundle's. */
 #define SHEAF__BUNDLE_SCRATCH \
-    (1 << 20) /* read at once: still in the cache when its checksum is taken */
+    (1 << 18) /* read at once: still in the cache when its checksum is taken */
 sheaf_status sheaf__bundle_scratch(sheaf_bundle *b, sheaf_error *err);
 /* Strings that are stored whole. */
 sheaf_tensor *sheaf__bundle_strings(sheaf_bundle *b, const struct sheaf__bundle_item *item,

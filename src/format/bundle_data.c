@@ -13,7 +13,7 @@
 /* Bytes of tensors that are stored whole. */
 
 /* From here on it pays to wake other threads. */
-#define LARGE (4 * SHEAF__BUNDLE_SCRATCH)
+#define LARGE (4 * SHEAF__BUNDLE_STRIPE)
 
 sheaf_status sheaf__bundle_fault(const sheaf_bundle *b, const struct sheaf__bundle_item *item,
                                  sheaf_error *err, sheaf_status status, const char *format, ...)

@@ -23,33 +23,44 @@ struct stripes {
 
 static size_t stripe_size(const struct sheaf__bundle_item *item, size_t number)
 {
-    const uint64_t left = item->size - (uint64_t)number * SHEAF__BUNDLE_SCRATCH;
-    return left < SHEAF__BUNDLE_SCRATCH ? (size_t)left : SHEAF__BUNDLE_SCRATCH;
+    const uint64_t left = item->size - (uint64_t)number * SHEAF__BUNDLE_STRIPE;
+    return left < SHEAF__BUNDLE_STRIPE ? (size_t)left : SHEAF__BUNDLE_STRIPE;
+}
+
+static sheaf_status read_pieces(struct stripes *s, size_t number, sheaf_error *err)
+{
+    const uint64_t begin = (uint64_t)number * SHEAF__BUNDLE_STRIPE;
+    const uint64_t end = begin + stripe_size(s->item, number);
+    uint32_t crc = 0;
+    for (uint64_t at = begin; at < end; at += SHEAF__BUNDLE_SCRATCH) {
+        const size_t size =
+            end - at < SHEAF__BUNDLE_SCRATCH ? (size_t)(end - at) : SHEAF__BUNDLE_SCRATCH;
+        uint8_t *to = s->out + at;
+        SHEAF__TRY(sheaf__bundle_read_exactly(s->bundle, s->item, s->file, at, to, size, err));
+        crc = sheaf__crc32c_extend(crc, to, size);
+        if (s->bundle->index.big_endian)
+            sheaf__dtype_swap((sheaf_dtype)s->item->dtype, to, size);
+    }
+    s->crcs[number] = crc;
+    return SHEAF_OK;
 }
 
 static void read_stripe(size_t number, void *user)
 {
     struct stripes *s = user;
-    const uint64_t at = (uint64_t)number * SHEAF__BUNDLE_SCRATCH;
-    const size_t size = stripe_size(s->item, number);
     sheaf_error fault = {0};
-    if (sheaf__bundle_read_exactly(s->bundle, s->item, s->file, at, s->out + at, size, &fault) <
-        0) {
-        sheaf__mutex_lock(&s->lock);
-        sheaf__error_keep_first(&s->failure, &fault);
-        sheaf__mutex_unlock(&s->lock);
+    if (read_pieces(s, number, &fault) >= 0)
         return;
-    }
-    s->crcs[number] = sheaf__crc32c(s->out + at, size);
-    if (s->bundle->index.big_endian)
-        sheaf__dtype_swap((sheaf_dtype)s->item->dtype, s->out + at, size);
+    sheaf__mutex_lock(&s->lock);
+    sheaf__error_keep_first(&s->failure, &fault);
+    sheaf__mutex_unlock(&s->lock);
 }
 
 sheaf_status sheaf__bundle_read_stripes(sheaf_bundle *b, const struct sheaf__bundle_item *item,
                                         struct sheaf__file *file, void *out, uint32_t *crc,
                                         sheaf_error *err)
 {
-    const size_t count = (size_t)((item->size - 1) / SHEAF__BUNDLE_SCRATCH + 1);
+    const size_t count = (size_t)((item->size - 1) / SHEAF__BUNDLE_STRIPE + 1);
     struct stripes s = {.bundle = b, .file = file, .item = item, .out = out};
     struct sheaf__device *host = sheaf__device_host(err);
     if (!host)
