@@ -100,6 +100,7 @@ sheaf_status sheaf__file_open(const char *path, enum sheaf__file_mode mode,
                               struct sheaf__file **file, sheaf_error *err)
 {
     struct sheaf__file *f = sheaf__calloc(1, sizeof(*f));
+    struct sheaf__file_stat stat = {0};
     bool replace = mode == SHEAF__FILE_REPLACE;
     if (!f)
         return sheaf__no_memory(err, "a file");
@@ -110,9 +111,12 @@ sheaf_status sheaf__file_open(const char *path, enum sheaf__file_mode mode,
         return sheaf__no_memory(err, "a file");
     }
     int code = replace ? open_temporary(f) : f->fs->open(f->fs->user, path, mode, &f->handle);
-    if (!code && mode == SHEAF__FILE_APPEND &&
-        (code = f->fs->size(f->fs->user, f->handle, &f->at)) != 0)
-        f->fs->close(f->fs->user, f->handle);
+    if (!code && mode == SHEAF__FILE_APPEND) {
+        code = f->fs->look(f->fs->user, f->handle, &stat);
+        f->at = stat.size;
+        if (code)
+            f->fs->close(f->fs->user, f->handle);
+    }
     if (code) {
         free_file(f);
         return sheaf__errno_error(err, code, path, "open");
@@ -250,9 +254,18 @@ sheaf_status sheaf__file_write(struct sheaf__file *file, const void *data, size_
     return sheaf__file_write_at(file, file->at, data, size, err);
 }
 
+sheaf_status sheaf__file_look(struct sheaf__file *file, struct sheaf__file_stat *stat,
+                              sheaf_error *err)
+{
+    return result(file->fs->look(file->fs->user, file->handle, stat), file->path, "look at", err);
+}
+
 sheaf_status sheaf__file_size(struct sheaf__file *file, uint64_t *size, sheaf_error *err)
 {
-    return result(file->fs->size(file->fs->user, file->handle, size), file->path, "look at", err);
+    struct sheaf__file_stat stat;
+    SHEAF__TRY(sheaf__file_look(file, &stat, err));
+    *size = stat.size;
+    return SHEAF_OK;
 }
 
 sheaf_status sheaf__file_truncate(struct sheaf__file *file, uint64_t size, sheaf_error *err)

@@ -13,6 +13,16 @@
 
 struct sheaf__file;
 
+enum sheaf__file_kind { SHEAF__FILE_REGULAR, SHEAF__FILE_DIRECTORY, SHEAF__FILE_OTHER };
+struct sheaf__file_stat {
+    enum sheaf__file_kind kind;
+    uint32_t mode; /* permission bits */
+    uint32_t owner;
+    uint64_t device, inode; /* which file it is, whatever its name */
+    uint64_t size;
+    int64_t mtime_ns;
+};
+
 enum sheaf__file_mode {
     SHEAF__FILE_READ,    /* must exist */
     SHEAF__FILE_CREATE,  /* write; made or truncated */
@@ -43,6 +53,8 @@ sheaf_status sheaf__file_write_at(struct sheaf__file *file, uint64_t offset, con
                                   size_t size, sheaf_error *err);
 sheaf_status sheaf__file_write(struct sheaf__file *file, const void *data, size_t size,
                                sheaf_error *err);
+sheaf_status sheaf__file_look(struct sheaf__file *file, struct sheaf__file_stat *stat,
+                              sheaf_error *err);
 sheaf_status sheaf__file_size(struct sheaf__file *file, uint64_t *size, sheaf_error *err);
 sheaf_status sheaf__file_truncate(struct sheaf__file *file, uint64_t size, sheaf_error *err);
 /* Takes the exclusive lock of the file without waiting; ALREADY_EXISTS if another has it. Ends with
@@ -87,14 +99,6 @@ bool sheaf__file_is_temporary(const char *name);
  * how many files. What has a living owner is locked, and stays. */
 sheaf_status sheaf__file_sweep(const char *path, size_t *count, sheaf_error *err);
 
-enum sheaf__file_kind { SHEAF__FILE_REGULAR, SHEAF__FILE_DIRECTORY, SHEAF__FILE_OTHER };
-struct sheaf__file_stat {
-    enum sheaf__file_kind kind;
-    uint32_t mode; /* permission bits */
-    uint32_t owner;
-    uint64_t size;
-    int64_t mtime_ns;
-};
 sheaf_status sheaf__file_stat(const char *path, struct sheaf__file_stat *stat, sheaf_error *err);
 bool sheaf__file_exists(const char *path);
 sheaf_status sheaf__file_rename(const char *from, const char *to, sheaf_error *err);

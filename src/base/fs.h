@@ -16,7 +16,7 @@ struct sheaf__fs {
     int (*write_at)(void *user, void *handle, uint64_t offset, const void *data, size_t size,
                     size_t *done);
     int (*sync)(void *user, void *handle);
-    int (*size)(void *user, void *handle, uint64_t *size);
+    int (*look)(void *user, void *handle, struct sheaf__file_stat *stat);
     int (*truncate)(void *user, void *handle, uint64_t size);
     int (*lock)(void *user, void *handle);
     bool (*is_stream)(void *user, void *handle);

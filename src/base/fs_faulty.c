@@ -74,11 +74,11 @@ static int f_sync(void *user, void *handle)
     return code ? code : f->inner->sync(f->inner->user, handle);
 }
 
-static int f_size(void *user, void *handle, uint64_t *size)
+static int f_look(void *user, void *handle, struct sheaf__file_stat *stat)
 {
     struct faulty *f = user;
     int code = due(f, SHEAF__FS_LOOK);
-    return code ? code : f->inner->size(f->inner->user, handle, size);
+    return code ? code : f->inner->look(f->inner->user, handle, stat);
 }
 
 static int f_truncate(void *user, void *handle, uint64_t size)
@@ -188,7 +188,7 @@ struct sheaf__fs *sheaf__fs_faulty_new(const struct sheaf__fs *inner)
         .read_at = f_read_at,
         .write_at = f_write_at,
         .sync = f_sync,
-        .size = f_size,
+        .look = f_look,
         .truncate = f_truncate,
         .lock = f_lock,
         .is_stream = f_is_stream,

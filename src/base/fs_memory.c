@@ -215,6 +215,15 @@ static int list_here(struct memory *m, const char *path, struct sheaf__strings *
     return 0;
 }
 
+static struct sheaf__file_stat stat_of(const struct inode *inode)
+{
+    return (struct sheaf__file_stat){.kind = inode->kind,
+                                     .mode = inode->mode,
+                                     .inode = (uint64_t)(uintptr_t)inode,
+                                     .size = inode->data.size,
+                                     .mtime_ns = inode->mtime_ns};
+}
+
 static int stat_here(struct memory *m, const char *path, struct sheaf__file_stat *out)
 {
     struct inode *inode = *path ? sheaf__strmap_get(&m->names, path) : NULL;
@@ -222,10 +231,7 @@ static int stat_here(struct memory *m, const char *path, struct sheaf__file_stat
         return ENOENT;
     *out = (struct sheaf__file_stat){.kind = SHEAF__FILE_DIRECTORY, .mode = 0755};
     if (inode)
-        *out = (struct sheaf__file_stat){.kind = inode->kind,
-                                         .mode = inode->mode,
-                                         .size = inode->data.size,
-                                         .mtime_ns = inode->mtime_ns};
+        *out = stat_of(inode);
     return 0;
 }
 
@@ -340,12 +346,12 @@ static int m_sync(void *user, void *handle)
     return code;
 }
 
-static int m_size(void *user, void *handle, uint64_t *size)
+static int m_look(void *user, void *handle, struct sheaf__file_stat *stat)
 {
     struct memory *m = user;
     struct handle *h = handle;
     sheaf__mutex_lock(&m->lock);
-    *size = h->inode->data.size;
+    *stat = stat_of(h->inode);
     sheaf__mutex_unlock(&m->lock);
     return 0;
 }
@@ -478,7 +484,7 @@ struct sheaf__fs *sheaf__fs_memory_new(void)
         .read_at = m_read_at,
         .write_at = m_write_at,
         .sync = m_sync,
-        .size = m_size,
+        .look = m_look,
         .truncate = m_truncate,
         .lock = m_lock,
         .is_stream = m_is_stream,

@@ -107,13 +107,28 @@ static int sync_file(void *user, void *handle)
     return fdatasync(descriptor(handle)) < 0 ? errno : 0;
 }
 
-static int size_of(void *user, void *handle, uint64_t *size)
+static struct sheaf__file_stat stat_of(const struct stat *st)
+{
+    return (struct sheaf__file_stat){
+        .kind = S_ISREG(st->st_mode)   ? SHEAF__FILE_REGULAR
+                : S_ISDIR(st->st_mode) ? SHEAF__FILE_DIRECTORY
+                                       : SHEAF__FILE_OTHER,
+        .mode = (uint32_t)st->st_mode & 07777,
+        .owner = st->st_uid,
+        .device = st->st_dev,
+        .inode = st->st_ino,
+        .size = (uint64_t)st->st_size,
+        .mtime_ns = (int64_t)st->st_mtim.tv_sec * INT64_C(1000000000) + st->st_mtim.tv_nsec,
+    };
+}
+
+static int look_at(void *user, void *handle, struct sheaf__file_stat *out)
 {
     struct stat st;
     (void)user;
     if (fstat(descriptor(handle), &st) < 0)
         return errno;
-    *size = (uint64_t)st.st_size;
+    *out = stat_of(&st);
     return 0;
 }
 
@@ -183,15 +198,7 @@ static int stat_path(void *user, const char *path, struct sheaf__file_stat *out)
     (void)user;
     if (stat(path, &st) < 0)
         return errno;
-    *out = (struct sheaf__file_stat){
-        .kind = S_ISREG(st.st_mode)   ? SHEAF__FILE_REGULAR
-                : S_ISDIR(st.st_mode) ? SHEAF__FILE_DIRECTORY
-                                      : SHEAF__FILE_OTHER,
-        .mode = (uint32_t)st.st_mode & 07777,
-        .owner = st.st_uid,
-        .size = (uint64_t)st.st_size,
-        .mtime_ns = (int64_t)st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec,
-    };
+    *out = stat_of(&st);
     return 0;
 }
 
@@ -272,7 +279,7 @@ const struct sheaf__fs *sheaf__fs_system(void)
         .read_at = read_at,
         .write_at = write_at,
         .sync = sync_file,
-        .size = size_of,
+        .look = look_at,
         .truncate = truncate_file,
         .lock = lock_file,
         .is_stream = is_stream,
