@@ -18,12 +18,12 @@ struct map_iter {
 
 static void params_free(void *params)
 {
-    sheaf_element_spec_free(((struct sheaf__map *)params)->spec);
+    sheaf_element_spec_free(((struct sheaf__map_params *)params)->spec);
 }
 
 static sheaf_status describe(sheaf_dataset *d, sheaf_error *err)
 {
-    const struct sheaf__map *p = (const void *)d->params;
+    const struct sheaf__map_params *p = (const void *)d->params;
     d->calls = true;
     SHEAF__TRY(sheaf__reserved_check(p->options.reserved, err));
     if (!p->fn)
@@ -58,7 +58,7 @@ static sheaf_status fresh_out(struct sheaf__map_call *call, sheaf_error *err)
     return SHEAF_OK;
 }
 
-static sheaf_status call_function(const struct sheaf__map *map, const sheaf_element *in,
+static sheaf_status call_function(const struct sheaf__map_params *map, const sheaf_element *in,
                                   sheaf_element *out, sheaf_error *err)
 {
     sheaf_status status = sheaf__function_status(map->fn(in, out, map->user), "the function", err);
@@ -78,7 +78,7 @@ static sheaf_status call_function(const struct sheaf__map *map, const sheaf_elem
     return status < 0 ? status : SHEAF_OK;
 }
 
-sheaf_status sheaf__map_apply(const struct sheaf__map *map, struct sheaf__map_call *call,
+sheaf_status sheaf__map_apply(const struct sheaf__map_params *map, struct sheaf__map_call *call,
                               struct sheaf__block *block, size_t at, struct sheaf__rows *rows,
                               sheaf_error *err)
 {
@@ -106,7 +106,7 @@ void sheaf__map_call_free(struct sheaf__map_call *call)
 static sheaf_status start(struct sheaf__iter *base, sheaf_error *err)
 {
     struct map_iter *it = (struct map_iter *)base;
-    const struct sheaf__map *p = sheaf__iter_params(base);
+    const struct sheaf__map_params *p = sheaf__iter_params(base);
     if (p->threads > 0)
         return sheaf__map_crew_new(base, p->threads, &it->crew, err);
     if (base->flow->parallel_maps)
@@ -121,7 +121,7 @@ static sheaf_status next(struct sheaf__iter *base, size_t want, struct sheaf__ro
                          sheaf_error *err)
 {
     struct map_iter *it = (struct map_iter *)base;
-    const struct sheaf__map *p = sheaf__iter_params(base);
+    const struct sheaf__map_params *p = sheaf__iter_params(base);
     if (it->crew)
         return sheaf__map_crew_next(it->crew, want, rows, err);
     for (size_t i = 0; i < want;) {
@@ -162,7 +162,7 @@ static void stop(struct sheaf__iter *base)
 
 static const char *unstable(const sheaf_dataset *d, bool unordered)
 {
-    const struct sheaf__map *p = (const void *)d->params;
+    const struct sheaf__map_params *p = (const void *)d->params;
     return p->threads > 1 && (unordered || p->options.unordered)
                ? "elements come as they are ready (unordered)"
                : NULL;
@@ -184,7 +184,7 @@ const struct sheaf__stage_ops sheaf__map_ops = {
 sheaf_dataset *sheaf_dataset_map(sheaf_dataset *d, sheaf_map_fn fn, void *user,
                                  const sheaf_map_options *options)
 {
-    struct sheaf__map *p = sheaf__params_new(sizeof(*p), SHEAF__STAGE_MAP);
+    struct sheaf__map_params *p = sheaf__params_new(sizeof(*p), SHEAF__STAGE_MAP);
     if (p) {
         p->fn = fn;
         p->user = user;

@@ -4,7 +4,7 @@
 
 #include "data/stage.h"
 
-struct sheaf__map {
+struct sheaf__map_params {
     struct sheaf__params params;
     sheaf_map_fn fn;
     void *user;
@@ -22,7 +22,7 @@ struct sheaf__map_call {
 };
 /* Calls the function for a row in a frame of its own and appends the result. Whoever frees an
  * iterator waits for one call, not for all the rows that somebody asked for. */
-sheaf_status sheaf__map_apply(const struct sheaf__map *map, struct sheaf__map_call *call,
+sheaf_status sheaf__map_apply(const struct sheaf__map_params *map, struct sheaf__map_call *call,
                               struct sheaf__block *block, size_t at, struct sheaf__rows *rows,
                               sheaf_error *err);
 void sheaf__map_call_free(struct sheaf__map_call *call);

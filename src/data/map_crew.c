@@ -33,7 +33,7 @@ struct ticket {
 
 struct sheaf__map_crew {
     struct sheaf__iter *it;
-    const struct sheaf__map *map;
+    const struct sheaf__map_params *map;
     struct sheaf__flow flow; /* of the input */
     bool unordered;
     struct sheaf__thread **threads;
@@ -163,7 +163,8 @@ static struct ticket *take(struct sheaf__map_crew *crew)
 
 /* Calls the function for all rows of the ticket. A failed call ends an outcome and starts another.
  */
-static void work(const struct sheaf__map *map, struct sheaf__map_call *call, struct ticket *t)
+static void work(const struct sheaf__map_params *map, struct sheaf__map_call *call,
+                 struct ticket *t)
 {
     struct outcome *last = t->first;
     struct sheaf__block *block;
