@@ -45,7 +45,13 @@ SHEAF_API void sheaf_dataset_free(sheaf_dataset *d);
  * that is in use (rename), and do not cut or overwrite it: one that is found to be cut is SHEAF_ERR_DATA_LOSS with both
  * sizes, and its records end there; but whoever touches bytes that were cut off after they were read, in a view or
  * within 1 MiB of reading, is killed by SIGBUS, and what is overwritten changes in elements that are kept. Compressed
- * files and those on network file systems are read into memory, and are safe from both. */
+ * files and those on network file systems are read into memory, and are safe from both.
+ *
+ * Of the files that a dataset's iterators have read, it keeps those mapped that came first, up to half of the memory that an
+ * iterator may use (sheaf_dataset_options), since the next iterator is likely to read them, too: then that is faster, and the
+ * process appears to be larger, by memory that the system takes back when it needs it. A file that was changed, or replaced,
+ * is read as it is. What is not read in a whole pass is let go at the next one, and all when the dataset is freed; until then
+ * a file that was deleted still has its place on the disk. */
 
 /** start, start + step, … below limit (above for a negative step), int64 scalars. */
 SHEAF_API sheaf_dataset *sheaf_dataset_range(int64_t start, int64_t limit, int64_t step);
@@ -308,8 +314,9 @@ typedef struct sheaf_dataset_options {
      *  cannot be found: the rest of the file is lost, and counts as one record. See sheaf_iterator_account(). */
     int64_t skip_corrupt_per_file, skip_corrupt;
     /** Bytes of elements that an iterator makes ahead, about: prefetch and the parallel stages share it alike, and stop for a
-     *  while when they hold their part, whatever their number of elements; one element each may always hold. 0: what
-     *  SHEAF_INPUT_BYTES says, or else a quarter of the memory that the process may use. */
+     *  while when they hold their part, whatever their number of elements; one element each may always hold. Files that are
+     *  kept mapped are part of it, up to half. 0: what SHEAF_INPUT_BYTES says, or else a quarter of the memory that the
+     *  process may use. */
     uint64_t memory_bytes;
     sheaf_optimizations optimizations;
     uint64_t reserved[1];

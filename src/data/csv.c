@@ -168,7 +168,7 @@ static sheaf_status open_next(struct csv_iter *it, sheaf_error *err)
     char *path = NULL;
     sheaf_status status = sheaf__files_next(it->base.inputs[0], &path, err);
     if (status == SHEAF_OK)
-        status = sheaf__csv_source_open(path, &p->format, &it->source, err);
+        status = sheaf__csv_source_open(path, &p->format, it->base.flow->maps, &it->source, err);
     sheaf__free(path);
     return status;
 }

@@ -70,6 +70,7 @@ static void release(sheaf_dataset *d)
     if (d->stage->ops->state_stop)
         d->stage->ops->state_stop(d->state);
     sheaf__free(d->state);
+    sheaf__file_maps_clear(&d->maps);
 }
 
 static void dataset_destroy(void *object)

@@ -40,10 +40,13 @@ static sheaf_status open_tree(sheaf_iterator *it, sheaf_context *context, sheaf_
 {
     struct sheaf__flow above = {.context = context,
                                 .tuner = &it->tuner,
+                                .maps = &it->dataset->maps,
                                 .unordered = it->dataset->options.unordered,
                                 .parallel_maps = it->dataset->options.optimizations.parallel_maps,
                                 .divided = it->dataset->divided};
-    sheaf__tuner_start(&it->tuner, &it->dataset->options);
+    sheaf__tuner_start(&it->tuner, &it->dataset->options, above.maps);
+    sheaf__file_maps_begin(above.maps, it->tuner.bytes / 2);
+    it->flow.maps = above.maps;
     SHEAF__TRY(sheaf__trail_new(it->dataset, &above.trail, err));
     it->flow.trail = above.trail;
     it->flow.account = above.account = sheaf__account_new(&it->dataset->options);
@@ -78,12 +81,15 @@ void sheaf__iterator_end(sheaf_iterator *it)
 void sheaf__iterator_close(sheaf_iterator *it)
 {
     sheaf__iterator_end(it);
+    if (it->flow.maps)
+        sheaf__file_maps_end(it->flow.maps);
     sheaf__profile_end(it->flow.profile);
     sheaf__trail_free(it->flow.trail);
     sheaf__account_free(it->flow.account);
     sheaf__flow_free(&it->flow);
     sheaf_dataset_free(it->runs);
     it->runs = NULL;
+    it->flow.maps = NULL;
     it->flow.trail = NULL;
     it->flow.account = NULL;
     it->flow.profile = NULL;

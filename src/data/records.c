@@ -86,10 +86,12 @@ static sheaf_status reach_file(struct records_iter *it, sheaf_error *err)
 static sheaf_status open_file(struct records_iter *it, sheaf_error *err)
 {
     const struct records *p = sheaf__iter_params(&it->base);
+    struct sheaf__record_options options = p->options;
     uint64_t skipped = 0;
     if (it->source)
         return SHEAF_OK;
-    sheaf_status status = sheaf__record_source_open(it->path, &p->options, &it->source, err);
+    options.maps = it->base.flow->maps;
+    sheaf_status status = sheaf__record_source_open(it->path, &options, &it->source, err);
     if (status >= 0)
         status = sheaf__record_source_skip(it->source, it->passed, &skipped, err);
     if (status == SHEAF_END)

@@ -10,7 +10,7 @@
  * upwards, as many a call as the consumer is sure to use: nobody runs ahead of the demand, but
  * prefetch and the parallel stages, which say so. */
 
-#include "base/object.h"
+#include "base/file_maps.h"
 #include "base/str.h"
 #include "base/wait.h"
 #include "data/account.h"
@@ -43,10 +43,11 @@ struct sheaf_dataset {
     sheaf_dataset_options options; /* merged over the inputs (R9.29) */
     bool calls; /* functions of the program, which may wait for anything: rows are pulled singly by
                    who runs ahead, so that none that is ready is held back */
-    bool divided;           /* its elements, among workers: the last stage of a rewriting */
-    sheaf_error error;      /* the first; status 0: none */
-    sheaf_context *context; /* where iterators run */
-    void *state;            /* shared by all iterators: ops->state_size */
+    bool divided;                 /* its elements, among workers: the last stage of a rewriting */
+    sheaf_error error;            /* the first; status 0: none */
+    sheaf_context *context;       /* where iterators run */
+    struct sheaf__file_maps maps; /* of files that its own iterators have read */
+    void *state;                  /* shared by all iterators: ops->state_size */
 };
 
 struct sheaf__iter;
@@ -154,6 +155,7 @@ struct sheaf__flow {
     struct sheaf__trail *trail;     /* of the whole iterator */
     struct sheaf__account *account; /* of the whole iterator */
     struct sheaf__tuner *tuner;     /* of the whole iterator */
+    struct sheaf__file_maps *maps;  /* of the dataset that is iterated */
     struct sheaf__profile *profile; /* of the whole iterator; NULL: nothing is measured */
     struct sheaf__marks *redraw;    /* seeds that are taken again (data/draws.h) */
     bool unordered;                 /* options of the whole pipeline */

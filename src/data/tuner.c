@@ -26,16 +26,20 @@ static uint64_t bytes_of(const sheaf_dataset_options *options)
     return total > 0 ? total / 4 : SOME_BYTES;
 }
 
-void sheaf__tuner_start(struct sheaf__tuner *tuner, const sheaf_dataset_options *options)
+void sheaf__tuner_start(struct sheaf__tuner *tuner, const sheaf_dataset_options *options,
+                        const struct sheaf__file_maps *maps)
 {
-    *tuner = (struct sheaf__tuner){.cores = sheaf__config_threads(), .bytes = bytes_of(options)};
+    *tuner = (struct sheaf__tuner){
+        .cores = sheaf__config_threads(), .bytes = bytes_of(options), .maps = maps};
     sheaf__list_init(&tuner->crews);
 }
 
 uint64_t sheaf__tuner_share(const struct sheaf__tuner *tuner)
 {
     const int ahead = atomic_load_explicit(&tuner->ahead, memory_order_relaxed);
-    return tuner->bytes / (uint64_t)(ahead > 0 ? ahead : 1);
+    const uint64_t kept = sheaf__file_maps_bytes(tuner->maps);
+    const uint64_t left = kept < tuner->bytes ? tuner->bytes - kept : 0;
+    return left / (uint64_t)(ahead > 0 ? ahead : 1);
 }
 
 /* ---- threads ---- */

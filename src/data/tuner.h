@@ -6,21 +6,22 @@
  * memory for what they make ahead. All threads of the iterator share it. It decides when something
  * is made, never what comes out, or in which order. */
 
-#include "base/list.h"
-#include "base/thread.h"
+#include "base/file_maps.h"
 
 #include <sheaf/dataset.h>
 
 /* Zeroed, then started. */
 struct sheaf__tuner {
     int cores;
-    uint64_t bytes;           /* for all that is made ahead */
-    _Atomic int ahead;        /* stages that make something ahead */
-    struct sheaf__mutex lock; /* guards what follows */
-    struct sheaf__list crews; /* that are tuned */
+    uint64_t bytes;                      /* for all that is made ahead and kept */
+    const struct sheaf__file_maps *maps; /* that are kept */
+    _Atomic int ahead;                   /* stages that make something ahead */
+    struct sheaf__mutex lock;            /* guards what follows */
+    struct sheaf__list crews;            /* that are tuned */
 };
-/* In the context of the iterator. */
-void sheaf__tuner_start(struct sheaf__tuner *tuner, const sheaf_dataset_options *options);
+/* In the context of the iterator. `maps` may be NULL. */
+void sheaf__tuner_start(struct sheaf__tuner *tuner, const sheaf_dataset_options *options,
+                        const struct sheaf__file_maps *maps);
 
 /* A stage begins, or ends, to make something ahead. */
 static inline void sheaf__tuner_run_ahead(struct sheaf__tuner *tuner, bool begins)

@@ -4,6 +4,7 @@
 
 /* CSV files as TensorFlow reads them (R9.36), straight into columns. */
 
+#include "base/file_maps.h"
 #include "tensor/element.h"
 
 #include <sheaf/record.h>
@@ -70,8 +71,9 @@ sheaf_status sheaf__csv_split(const struct sheaf__csv_format *format,
 
 struct sheaf__csv_source;
 
-/* `format` lives as long as the source. One thread at a time. */
+/* `format` lives as long as the source; `maps` is as in sheaf__window_options. One thread at a time. */
 sheaf_status sheaf__csv_source_open(const char *path, const struct sheaf__csv_format *format,
+                                    struct sheaf__file_maps *maps,
                                     struct sheaf__csv_source **source, sheaf_error *err);
 void sheaf__csv_source_free(struct sheaf__csv_source *s);
 /* Up to `capacity` rows into rows `first` on of the tensors of `columns`, which are as the format's

@@ -31,11 +31,13 @@ struct sheaf__csv_source {
 };
 
 sheaf_status sheaf__csv_source_open(const char *path, const struct sheaf__csv_format *format,
+                                    struct sheaf__file_maps *maps,
                                     struct sheaf__csv_source **source, sheaf_error *err)
 {
     const struct sheaf__window_options o = {.compression = format->compression,
                                             .sniff = sheaf__window_sniff_text,
-                                            .chunk = format->chunk};
+                                            .chunk = format->chunk,
+                                            .maps = maps};
     struct sheaf__csv_source *s = sheaf__calloc(1, sizeof(*s));
     if (s)
         s->fields = sheaf__alloc_array(format->column_count, sizeof(*s->fields));

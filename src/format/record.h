@@ -9,8 +9,7 @@
  * format/window.h). Both hand out blocks of views that one owner keeps alive. */
 
 #include "base/error.h"
-#include "base/file.h"
-#include "base/object.h"
+#include "base/file_maps.h"
 
 #include <sheaf/record.h>
 
@@ -95,6 +94,7 @@ struct sheaf__record_options {
     bool skip_check;
     size_t chunk; /* reads in chunks of so many bytes even what could be mapped; 0: as is best */
     struct sheaf__fixed fixed;
+    struct sheaf__file_maps *maps; /* as in sheaf__window_options */
 };
 
 /* Opens a file; `options` may be NULL. One thread at a time. */

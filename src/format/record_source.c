@@ -53,8 +53,11 @@ sheaf_status sheaf__record_source_open(const char *path,
     s->framing = o.framing ? o.framing : &sheaf__framing_tfrecord;
     s->bytes = sheaf__counter_get(sheaf__context(), "record.bytes");
     s->records = sheaf__counter_get(sheaf__context(), "record.count");
-    const struct sheaf__window_options wo = {
-        .compression = o.compression, .sniff = s->framing->sniff, .chunk = o.chunk, .lax = o.lax};
+    const struct sheaf__window_options wo = {.compression = o.compression,
+                                             .sniff = s->framing->sniff,
+                                             .chunk = o.chunk,
+                                             .lax = o.lax,
+                                             .maps = o.maps};
     sheaf_status status = sheaf__window_open(path, &wo, &s->window, err);
     if (status >= 0)
         status = start(s, &o, err);

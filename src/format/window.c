@@ -144,7 +144,7 @@ static sheaf_status open_file(struct stream *s, const struct sheaf__window_optio
     SHEAF__TRY(resolve_compression(s, o, err));
     if (s->compression != SHEAF_COMPRESSION_NONE || o->chunk > 0 || !sheaf__file_mappable(s->file))
         return open_chunks(s, err);
-    SHEAF__TRY(sheaf__file_map_open(s->file, &s->map, err));
+    SHEAF__TRY(sheaf__file_maps_get(o->maps, s->file, &s->map, err));
     s->window.data = s->map->data;
     s->window.owner = &s->map->object;
     show(s, STEP);

@@ -9,7 +9,7 @@
  * byte that it still needs on. A file that has lost bytes by then is an error, SHEAF_ERR_DATA_LOSS.
  * One thread at a time. */
 
-#include "base/object.h"
+#include "base/file_maps.h"
 
 #include <sheaf/record.h>
 
@@ -31,6 +31,8 @@ struct sheaf__window_options {
     sheaf_compression (*sniff)(const uint8_t *head, size_t size);
     size_t chunk; /* reads in chunks of so many bytes even what could be mapped; 0: as is best */
     bool lax;     /* a compressed stream may end where TensorFlow does not mind */
+    struct sheaf__file_maps
+        *maps; /* where a mapped file's is kept, and may be found; NULL: nowhere */
 };
 
 /* A sniff for text: none starts like a gzip file. What starts like a zlib stream may be text: "x^2". */

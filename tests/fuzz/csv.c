@@ -216,7 +216,7 @@ static void check(const struct sheaf__csv_format *f, size_t rows, const struct t
 {
     struct sheaf__csv_source *s;
     struct text out = {0};
-    must(sheaf__csv_source_open("/rows", f, &s, NULL) == SHEAF_OK);
+    must(sheaf__csv_source_open("/rows", f, NULL, &s, NULL) == SHEAF_OK);
     for (;;) {
         sheaf_element *e = columns_of(f);
         sheaf_error err = {0};

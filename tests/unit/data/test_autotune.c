@@ -367,7 +367,7 @@ static void divide(void *user)
     struct sheaf__tuner tuner;
     struct sheaf__crew_size a, b, c, fixed;
     int *found = user;
-    sheaf__tuner_start(&tuner, &options);
+    sheaf__tuner_start(&tuner, &options, NULL);
     sheaf__crew_size_start(&a, &tuner, 8);
     found[0] = sheaf__crew_size_now(&a);
     sheaf__crew_size_start(&b, &tuner, 8);
@@ -412,7 +412,7 @@ static void hire(void *user)
     struct sheaf__tuner tuner;
     struct sheaf__crew_size a, b;
     bool *found = user;
-    sheaf__tuner_start(&tuner, &(sheaf_dataset_options){0});
+    sheaf__tuner_start(&tuner, &(sheaf_dataset_options){0}, NULL);
     sheaf__crew_size_start(&a, &tuner, 8);
     found[0] = sheaf__crew_size_idle(&a, 7);
     sheaf__crew_size_start(&b, &tuner, 8);
@@ -646,7 +646,7 @@ static void ask_budget(void *user)
 {
     const sheaf_dataset_options none = {0};
     struct sheaf__tuner tuner;
-    sheaf__tuner_start(&tuner, &none);
+    sheaf__tuner_start(&tuner, &none, NULL);
     *(uint64_t *)user = tuner.bytes;
 }
 
