@@ -19,7 +19,7 @@
 static struct {
     sheaf_context *context;
     struct sheaf__mem_stats before;
-    struct sheaf__mutex lock; /* of log */
+    struct sheaf__mutex lock; /* of log, folder and paths, which tasks of a test share */
     char log[8192];
     size_t log_size;
     char taken[8192];
@@ -126,21 +126,36 @@ int rig_teardown(void **state)
 
 static const char *keep_path(char *path)
 {
-    if (!sheaf__strings_take(&rig.paths, path))
+    sheaf__mutex_lock(&rig.lock);
+    const bool kept = sheaf__strings_take(&rig.paths, path);
+    const char *same = kept ? rig.paths.items[rig.paths.count - 1] : NULL;
+    sheaf__mutex_unlock(&rig.lock);
+    if (!kept)
         fail_msg("no memory for a path");
-    return rig.paths.items[rig.paths.count - 1];
+    return same;
+}
+
+/* NULL: it cannot be made. */
+static char *make_folder(void)
+{
+    const char *base = getenv("TMPDIR");
+    char *folder = sheaf__printf("%s/sheaf-test-XXXXXX", base && *base ? base : "/tmp");
+    if (folder && mkdtemp(folder))
+        return folder;
+    sheaf__free(folder);
+    return NULL;
 }
 
 const char *rig_folder(void)
 {
-    if (!rig.folder) {
-        const char *base = getenv("TMPDIR");
-        char *folder = sheaf__printf("%s/sheaf-test-XXXXXX", base && *base ? base : "/tmp");
-        if (!folder || !mkdtemp(folder))
-            fail_msg("cannot make a temporary folder");
-        rig.folder = folder;
-    }
-    return rig.folder;
+    sheaf__mutex_lock(&rig.lock);
+    if (!rig.folder)
+        rig.folder = make_folder();
+    const char *folder = rig.folder;
+    sheaf__mutex_unlock(&rig.lock);
+    if (!folder)
+        fail_msg("cannot make a temporary folder");
+    return folder;
 }
 
 const char *rig_path(const char *name)
