@@ -32,7 +32,8 @@ enum { ROWS = 32, COLUMNS = 128, DEPTH = 32 };
         wide sum[ROWS][COLUMNS], panel[DEPTH][COLUMNS];                                           \
         const type *a = g->a;                                                                     \
         type *c = g->c;                                                                           \
-        memset(sum, 0, sizeof(sum));                                                              \
+        for (int64_t i = 0; i < rows; i++)                                                        \
+            memset(sum[i], 0, (size_t)columns * sizeof(wide));                                    \
         for (int64_t k0 = 0; k0 < g->k; k0 += DEPTH) {                                            \
             int64_t depth = g->k - k0 < DEPTH ? g->k - k0 : DEPTH;                                \
             name##_panel(g, k0, depth, j0, columns, panel);                                       \
