@@ -106,7 +106,7 @@ typedef sheaf_status (*sheaf_step_fn)(sheaf_replica *r, const sheaf_element *in,
 /** Runs `fn` on every replica (R4.11–R4.18). `in` NULL: an empty element. `out` may be NULL. Equal plain numbers of all
  *  replicas come back as one; with one replica the value is bare. Enters the scope by itself. Errors: the lowest
  *  replica's that is not itself a cancellation.
- *  This is no slow way of running that would need a warning (S195): sheaf_run_step() calls the same function, with a plan.
+ *  This is no slow way of running that would need a warning (S195): sheaf_run_step() calls the same function.
  *
  *  All replicas make the same calls to each other, in the same order (R4.14); one that makes another, or ends without,
  *  fails the step at once with SHEAF_ERR_FAILED_PRECONDITION. In the same way all workers of a multi-worker strategy run
@@ -128,11 +128,11 @@ SHEAF_CHECKED sheaf_status sheaf_run_with(sheaf_strategy *s, sheaf_step_fn fn, v
                                           const sheaf_values *in, const sheaf_run_options *options,
                                           sheaf_values **out, sheaf_error *err);
 
-/** A compiled step (S30): checked against `signature` (NULL: the first input's, with its first axes unknown) and planned
- *  once per signature, however often it runs. */
+/** A compiled step (S30): its inputs are checked against `signature` (NULL: the first one's, with its first axes unknown).
+ *  The function is C and compiled already, so it runs as under sheaf_run(), and as fast; what it puts out is tensors. */
 SHEAF_API sheaf_step *sheaf_step_new(sheaf_step_fn fn, void *user,
                                      const sheaf_element_spec *signature);
-/** Times the function was traced (planned): 1 for any number of runs with one signature. */
+/** Signatures the step has had, for each of which TensorFlow would trace it: 1 for any number of runs with one. */
 SHEAF_API int sheaf_step_traces(const sheaf_step *step);
 SHEAF_API void sheaf_step_free(sheaf_step *step);
 /** As sheaf_run(). SHEAF_ERR_INVALID_ARGUMENT: `in` does not fit the signature. */

@@ -9,7 +9,6 @@
 #include "base/str.h"
 #include "distribute/sync.h"
 #include "distribute/values.h"
-#include "ops/plan.h"
 #include "tensor/device.h"
 #include "tensor/frame.h"
 
@@ -73,19 +72,15 @@ static void run_slot(struct sheaf__replicas *all, struct replica_slot *slot)
                                .local_replica = r->local};
     memset(&slot->error, 0, sizeof(slot->error));
     slot->out = NULL;
-    r->plan = job->plans ? job->plans[r->local] : NULL;
     sheaf__mode_push(&mode);
     struct sheaf__device *own =
         sheaf__device_set_own(sheaf__device_at(r->strategy->device_index[r->local]));
     sheaf_frame frame = {0};
     sheaf_frame_open(&frame);
-    sheaf__plan_begin(r->plan);
     slot->status = call_step(slot, job);
-    sheaf__plan_end(r->plan, slot->status);
     sheaf_frame_close(&frame);
     sheaf__device_set_own(own);
     sheaf__mode_pop(&mode);
-    r->plan = NULL;
     if (slot->status >= 0)
         slot->status = sheaf__meet_leave(&all->meet, r->local, &slot->error);
     if (slot->status < 0)

@@ -12,7 +12,6 @@ struct sheaf_replica {
     sheaf_strategy *strategy;
     struct sheaf__replicas *all; /* NULL: the default replica */
     int local, id;
-    struct sheaf__plan *plan; /* of the step that runs, or NULL */
 };
 
 /* A step to run. */
@@ -20,10 +19,10 @@ struct sheaf__job {
     sheaf_step_fn fn;
     void *user;
     const sheaf_values *in;
-    struct sheaf__plan **plans; /* one a replica, or NULL */
-    int64_t examples;           /* real ones of the global batch; -1: not known */
-    int64_t deadline_ns;        /* of each wait; 0: the strategy's */
-    sheaf_element **outs;       /* one a replica, each with a count of the caller's */
+    bool compiled;        /* what it puts out is tensors (S86) */
+    int64_t examples;     /* real ones of the global batch; -1: not known */
+    int64_t deadline_ns;  /* of each wait; 0: the strategy's */
+    sheaf_element **outs; /* one a replica, each with a count of the caller's */
 };
 
 struct sheaf__replicas {

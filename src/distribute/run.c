@@ -8,7 +8,6 @@
 #include "data/rewrite.h"
 #include "distribute/replica.h"
 #include "distribute/values.h"
-#include "ops/plan.h"
 #include "tensor/frame.h"
 #include "tensor/spec.h"
 
@@ -83,7 +82,7 @@ static sheaf_status give_result(sheaf_strategy *s, const struct sheaf__job *job,
     sheaf_values *v = sheaf__values_regroup(job->outs, s->local, err);
     if (!sheaf__frame_own(v))
         return err->status;
-    for (int i = 0; i < s->local && job->plans; i++)
+    for (int i = 0; i < s->local && job->compiled; i++)
         SHEAF__TRY(make_tensors(job->outs[i], err));
     v->examples = job->examples;
     *out = v;
@@ -158,9 +157,7 @@ struct sheaf_step {
     sheaf_step_fn fn;
     void *user;
     sheaf_element_spec *signature;
-    bool given;     /* by the program, not learned */
-    int plan_count; /* one a replica */
-    struct sheaf__plan **plans;
+    bool given; /* by the program, not learned */
     int traces;
 };
 
@@ -176,20 +173,10 @@ sheaf_step *sheaf_step_new(sheaf_step_fn fn, void *user, const sheaf_element_spe
     return step;
 }
 
-static void drop_plans(sheaf_step *step)
-{
-    for (int i = 0; i < step->plan_count; i++)
-        sheaf__plan_free(step->plans[i]);
-    sheaf__free(step->plans);
-    step->plans = NULL;
-    step->plan_count = 0;
-}
-
 void sheaf_step_free(sheaf_step *step)
 {
     if (!step)
         return;
-    drop_plans(step);
     sheaf_element_spec_free(step->signature);
     sheaf__free(step);
 }
@@ -223,32 +210,15 @@ static sheaf_status check_signature(sheaf_step *step, const sheaf_values *in, sh
         const sheaf_element *e = in->components[i];
         if (!step->signature)
             SHEAF__TRY(learn_signature(step, e, err));
-        sheaf_error misfit = {0};
+        sheaf_error misfit;
         if (sheaf_element_spec_check(step->signature, e, &misfit) >= 0)
             continue;
         if (step->given)
             return sheaf__error_copy(err, &misfit);
-        drop_plans(step);
         SHEAF__TRY(learn_signature(step, e, err));
     }
     if (!in && step->traces == 0)
         step->traces = 1;
-    return SHEAF_OK;
-}
-
-static sheaf_status make_plans(sheaf_step *step, int count, sheaf_error *err)
-{
-    if (step->plan_count == count)
-        return SHEAF_OK;
-    drop_plans(step);
-    step->plans = sheaf__calloc((size_t)count, sizeof(*step->plans));
-    if (!step->plans)
-        return sheaf__no_memory(err, "a step");
-    for (; step->plan_count < count; step->plan_count++) {
-        step->plans[step->plan_count] = sheaf__plan_new(err);
-        if (!step->plans[step->plan_count])
-            return SHEAF_ERR_RESOURCE_EXHAUSTED;
-    }
     return SHEAF_OK;
 }
 
@@ -258,10 +228,9 @@ sheaf_status sheaf_run_step(sheaf_strategy *s, sheaf_step *step, const sheaf_val
     s = sheaf__strategy_or_current(s);
     if (!step)
         return sheaf__no_memory(err, "a step");
-    /* First of all: a step that runs inside itself must not lose the plans it runs by. */
+    /* First of all: replicas that call this must not touch the step together. */
     SHEAF__TRY(sheaf__strategy_check_cross(s, "sheaf_run_step", err));
     SHEAF__TRY(check_signature(step, in, err));
-    SHEAF__TRY(make_plans(step, s->local, err));
-    struct sheaf__job job = {.fn = step->fn, .user = step->user, .in = in, .plans = step->plans};
+    struct sheaf__job job = {.fn = step->fn, .user = step->user, .in = in, .compiled = true};
     return run(s, &job, out, err);
 }

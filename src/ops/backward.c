@@ -3,7 +3,6 @@
  * users, which is the same every time. */
 #include "ops/family.h"
 #include "ops/gemm.h"
-#include "ops/plan.h"
 #include "ops/tape_internal.h"
 
 #include "tensor/frame.h"
@@ -313,8 +312,7 @@ static sheaf_status run(struct walk *w, sheaf_tensor *target, sheaf_error *err)
 static bool is_direct(const struct walk *w, int32_t i, const sheaf_tensor *target)
 {
     const struct sheaf__tape_slot *s = sheaf__tape_slot(w->tape, i);
-    if (s->uses != 1 || w->watched || sheaf__plan_tracing() ||
-        sheaf__tape_find(w->tape, target) == i)
+    if (s->uses != 1 || w->watched || sheaf__tape_find(w->tape, target) == i)
         return false;
     const struct sheaf__tape_node *n = sheaf__tape_node(w->tape, s->first_user);
     const struct sheaf__tape_input *in = sheaf__tape_inputs(w->tape, n);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/op.h"
-#include "ops/plan.h"
 #include "ops/tape.h"
 
 #include "base/flush.h"
@@ -76,8 +75,6 @@ static sheaf_status compute(struct sheaf__op_call *call, sheaf_error *err)
         return err->status;
     if (sheaf_shape_elements(call->shape) == 0)
         return SHEAF_OK;
-    if (sheaf__plan_tracing())
-        return sheaf__plan_blank(call->out, err);
     struct sheaf__flush flush = sheaf__flush_begin();
     sheaf_status status = call->op->kernel(call, err);
     sheaf__flush_end(flush);
@@ -118,7 +115,6 @@ sheaf_tensor *sheaf__op_run(enum sheaf__op_id id, sheaf_tensor *const *in, size_
     sheaf_error err;
     if (run(&call, &err) < 0)
         return sheaf__tensor_give(NULL, &err);
-    sheaf__plan_note(&call);
     sheaf_tensor *out = sheaf__tensor_give(call.out, &err);
     if (call.recorded && sheaf__tensor_ok(out))
         sheaf__tape_record(&call);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/family.h"
 #include "ops/gemm.h"
-#include "ops/plan.h"
 
 #include <sheaf/ops.h>
 
@@ -60,7 +59,6 @@ static sheaf_status compute_to_sink(struct sheaf__op_call *call, const struct sh
     if (!call->device)
         return err->status;
     SHEAF__TRY(sheaf__infer_matmul(call, err));
-    sheaf__plan_note(call);
     struct sheaf__gemm g = product_of(call, err);
     g.sink = sink;
     if (!g.a || !g.b)

@@ -143,7 +143,7 @@ const struct sheaf__op *sheaf__op(enum sheaf__op_id id);
 enum sheaf__op_id sheaf__op_id_of(const struct sheaf__op *op);
 
 /** Runs an operation now: checks, infers, allocates, computes on the current device, records on the
- * thread's tapes and plan. Returns a tensor of the frame, failed if something did not fit. */
+ * thread's tapes. Returns a tensor of the frame, failed if something did not fit. */
 sheaf_tensor *sheaf__op_run(enum sheaf__op_id id, sheaf_tensor *const *in, size_t count,
                             const struct sheaf__attrs *attrs);
 sheaf_tensor *sheaf__op_run1(enum sheaf__op_id id, sheaf_tensor *a,

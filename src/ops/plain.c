@@ -11,7 +11,6 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/thread.h"
-#include "ops/plan.h"
 #include "tensor/frame.h"
 #include "tensor/kernel.h"
 #include "tensor/strings.h"

@@ -6,7 +6,6 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "ops/mode.h"
-#include "ops/plan.h"
 #include "ops/stateful.h"
 #include "ops/tape.h"
 #include "tensor/frame.h"
@@ -40,7 +39,6 @@ sheaf_tensor *sheaf__variable_read(sheaf_variable *v)
     sheaf_tensor *value = v->cls->read(v);
     if (!sheaf__tensor_ok(value))
         return value;
-    sheaf__plan_read(v, false);
     sheaf__tape_read(v, value);
     return value;
 }
@@ -61,7 +59,6 @@ sheaf_tensor *sheaf_embedding_lookup(sheaf_variable *table, sheaf_tensor *ids)
     sheaf_tensor *rows = table->cls->lookup(table, ids);
     if (!sheaf__tensor_ok(rows))
         return rows;
-    sheaf__plan_read(table, true);
     sheaf__tape_lookup(table, ids, rows);
     return rows;
 }
@@ -83,7 +80,7 @@ static sheaf_status assign(sheaf_variable *v, enum sheaf__assign_op op, sheaf_te
                             sheaf_dtype_name(v->dtype), SHEAF__SHAPE_TEXT(v->shape),
                             sheaf_dtype_name(value->dtype), SHEAF__SHAPE_TEXT(value->shape));
     sheaf__stateful_called("an assignment to a variable");
-    return sheaf__plan_tracing() ? SHEAF_OK : v->cls->assign(v, op, value, err);
+    return v->cls->assign(v, op, value, err);
 }
 
 sheaf_status sheaf_assign(sheaf_variable *v, sheaf_tensor *value, sheaf_error *err)
