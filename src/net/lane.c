@@ -86,7 +86,8 @@ static struct sheaf__send *new_send(const struct sheaf__message *m, size_t done)
 {
     size_t payload = (size_t)m->frame.payload_size;
     size_t meta = (size_t)sheaf__frame_room(m->frame.meta_size);
-    size_t head = sizeof(struct sheaf__send) + (m->count + 3) * sizeof(struct sheaf__part);
+    size_t most = 3 + (m->copy ? 1 : m->count); /* frame, meta part, payload, what fills it up */
+    size_t head = sizeof(struct sheaf__send) + most * sizeof(struct sheaf__part);
     struct sheaf__send *s = sheaf__alloc(head + meta + (m->copy ? payload : 0));
     if (!s)
         return NULL;
