@@ -148,7 +148,8 @@ typedef struct sheaf_manager_options {
     bool lower_is_better; /**< of the values of sheaf_manager_measure(): losses */
     int64_t every_steps;  /**< sheaf_manager_step() saves every so many steps; 0: never */
     /** Saves but the last one copy the values and return; a thread writes the files. It needs memory for the copies, which stays
-     *  until the manager is freed. Under parameter servers, which hold the values, it has no effect. */
+     *  until the manager is freed. Parameter servers write theirs while they go on serving; there memory is taken twice by what is
+     *  updated before it is written, and until then. */
     bool background;
     /** sheaf_stop() in any task of the job is a request: all its tasks come to an end in order, and what they have is saved. See
      *  sheaf_manager_stopped(). Under a synchronous strategy every worker then calls sheaf_manager_step(), too. */

@@ -59,15 +59,22 @@ struct sheaf__save_group_class {
     const struct sheaf__save_turns *turns; /* NULL: it is one process from beginning to end */
     /* Whether the task of `device` is this process. */
     bool (*is_local)(struct sheaf__save_group *g, const char *device);
-    /* Has `device`'s task prove that it sees the directory: it finds `token` in the file `path`. */
+    /* Has `device`'s task prove that it sees the directory: it finds `token` in the file `path`. Any
+     * thread, as `write`, `drop` and the turns' `leave`, which a save in the background calls while the
+     * program goes on. */
     sheaf_status (*prove)(struct sheaf__save_group *g, const char *device, const char *path,
                           const char *token, sheaf_error *err);
-    /* Has other tasks write their shards, all of them at one moment, with sheaf__shard_write().
-     * Returns when all are durable or one failed. `notes[i]` may be set to one line of text of the
+    /* Has other tasks hold their shards as they are now, all of a task's at one moment, whatever becomes
+     * of the values; `*cut` is what to call them by. `notes[i]` may be set to one line of text of the
      * frame that belongs to the moment of shard i (the ps's table of push sequences); it is kept
      * beside the checkpoint by task. */
-    sheaf_status (*write)(struct sheaf__save_group *g, const struct sheaf__shard *shards,
-                          size_t count, const char **notes, sheaf_error *err);
+    sheaf_status (*cut)(struct sheaf__save_group *g, const struct sheaf__shard *shards,
+                        size_t count, const char **notes, uint64_t *cut, sheaf_error *err);
+    /* Has them write these with sheaf__shard_write() and hold them no longer. Returns when all are durable
+     * or one failed. */
+    sheaf_status (*write)(struct sheaf__save_group *g, uint64_t cut, sheaf_error *err);
+    /* They will not be written. Never waits. */
+    void (*drop)(struct sheaf__save_group *g, uint64_t cut);
     /* Has other tasks, each of them once in the list, read their shards from the checkpoint
      * shard->path with sheaf__shard_read(), all at once, and hold the values back. `notes[i]` is what
      * the task of shard i noted when it was saved, else NULL. Their checksums are added to `sums`. */

@@ -204,10 +204,12 @@ static sheaf_status settle(sheaf_checkpoint_manager *m, const char **path, sheaf
     return *path ? set_newest(m, *path, err) : SHEAF_OK;
 }
 
-/* Whether the next save can be written while the program goes on: parameter servers write what they have at one moment. */
-static bool can_go_on(const sheaf_checkpoint_manager *m, bool last)
+/* Whether the next save is written while the program goes on. Who has no part in it has nothing to wait for. */
+static bool goes_on(const sheaf_checkpoint_manager *m, const struct sheaf__ckpt_save *how,
+                    bool last)
 {
-    return m->background && !last && (!m->group || m->group->cls->finish);
+    const bool takes_part = how->writes || (m->group && m->group->cls->finish);
+    return m->background && !last && takes_part;
 }
 
 sheaf_status sheaf_manager_wait(sheaf_checkpoint_manager *m, sheaf_error *err)
@@ -243,7 +245,7 @@ sheaf_status sheaf_manager_save(sheaf_checkpoint_manager *m, bool last, const ch
     SHEAF__TRY(settle(m, &saved, err));
     SHEAF__TRY(look_who_saves(m, &how, err));
     m->has_measure = false;
-    how.snapshot = can_go_on(m, last) ? &m->snapshot : NULL;
+    how.snapshot = goes_on(m, &how, last) ? &m->snapshot : NULL;
     SHEAF__TRY(sheaf__checkpoint_begin_next(m->checkpoint, &how, m->prefix, &m->next, err));
     if (how.snapshot)
         saved = sheaf__frame_text(m->next.path, strlen(m->next.path));

@@ -24,7 +24,8 @@
 
 /* A save: plan, shards as bundles of their own in `<path>_temp`, merge, sidecar, index. Nothing has
  * its final name before every shard is durable; the index gets its name last. The program's thread
- * plans and looks at the objects; the rest can be done by another one. */
+ * plans, looks at the objects and has the other tasks hold what they will write; the rest can be done by
+ * another one. */
 
 struct sheaf__ckpt_saving {
     struct sheaf__ckpt_save job; /* path and options are its own */
@@ -32,8 +33,10 @@ struct sheaf__ckpt_saving {
     struct sheaf__ckpt_objects objects;
     struct sheaf__ckpt_plan plan;
     char *path;
-    char *temporary;    /* `<path>_temp` */
-    const char **parts; /* of every shard: a prefix in it; texts of the frame */
+    char *temporary;             /* `<path>_temp` */
+    struct sheaf__strings parts; /* of every shard: a prefix in it */
+    bool holds;                  /* other tasks hold their shards: */
+    uint64_t cut;                /* which */
     struct sheaf__sidecar sidecar;
     struct sheaf__thread *thread; /* NULL: it is done */
     sheaf_error fault;            /* status < 0: it failed */
@@ -63,9 +66,6 @@ static const sheaf_sharding_callback *sharding_of(const struct sheaf__ckpt_savin
 
 static sheaf_status make_temporary(struct sheaf__ckpt_saving *s, sheaf_error *err)
 {
-    s->temporary = sheaf__printf("%s_temp", s->path);
-    if (!s->temporary)
-        return no_memory(err);
     if (sheaf__file_exists(s->temporary))
         sheaf__sweep_temporary(s->temporary);
     return sheaf__file_mkdir(s->temporary, 0, err);
@@ -73,18 +73,13 @@ static sheaf_status make_temporary(struct sheaf__ckpt_saving *s, sheaf_error *er
 
 static sheaf_status name_parts(struct sheaf__ckpt_saving *s, sheaf_error *err)
 {
-    s->parts = sheaf__frame_alloc((s->plan.count + 1) * sizeof(*s->parts));
-    if (!s->parts)
-        return no_memory(err);
-    for (size_t i = 0; i < s->plan.count; i++) {
-        struct sheaf__str text = {0};
-        sheaf__str_printf(&text, "%s/part-%05zu-of-%05zu", s->temporary, i, s->plan.count);
-        bool failed = text.failed;
-        s->parts[i] = sheaf__frame_str(&text);
-        if (failed)
-            return no_memory(err);
+    s->temporary = sheaf__printf("%s_temp", s->path);
+    bool named = s->temporary != NULL;
+    for (size_t i = 0; i < s->plan.count && named; i++) {
+        char *part = sheaf__printf("%s/part-%05zu-of-%05zu", s->temporary, i, s->plan.count);
+        named = part && sheaf__strings_take(&s->parts, part);
     }
-    return SHEAF_OK;
+    return named ? SHEAF_OK : no_memory(err);
 }
 
 /* True for the first shard of a remote task. */
@@ -125,8 +120,20 @@ static sheaf_status prove_directory(struct sheaf__ckpt_saving *s, sheaf_error *e
     return status;
 }
 
-/* Has the other tasks write their shards, and keeps what they note. */
-static sheaf_status write_remote(struct sheaf__ckpt_saving *s, sheaf_error *err)
+/* What a task notes of its shards is kept once. */
+static sheaf_status keep_note(struct sheaf__ckpt_saving *s, const char *device, const char *note,
+                              sheaf_error *err)
+{
+    const char *end = strstr(device, "/device:");
+    const size_t size = end ? (size_t)(end - device) : strlen(device);
+    const char *task = sheaf__frame_text(device, size);
+    if (!note || sheaf__sidecar_note(&s->sidecar, task))
+        return SHEAF_OK;
+    return sheaf__sidecar_add(&s->sidecar, task, note) ? SHEAF_OK : no_memory(err);
+}
+
+/* Has the other tasks hold their shards. */
+static sheaf_status cut_remote(struct sheaf__ckpt_saving *s, sheaf_error *err)
 {
     struct sheaf__save_group *g = s->objects.group;
     size_t count = 0, all = s->plan.count;
@@ -140,20 +147,24 @@ static sheaf_status write_remote(struct sheaf__ckpt_saving *s, sheaf_error *err)
             continue;
         notes[count] = NULL;
         shards[count++] =
-            (struct sheaf__shard){shard->device, s->parts[i], shard->items, shard->count};
+            (struct sheaf__shard){shard->device, s->parts.items[i], shard->items, shard->count};
     }
     if (!count)
         return SHEAF_OK;
-    SHEAF__TRY(g->cls->write(g, shards, count, notes, err));
-    for (size_t i = 0; i < count; i++) {
-        const char *end = strstr(shards[i].device, "/device:");
-        size_t size = end ? (size_t)(end - shards[i].device) : strlen(shards[i].device);
-        const char *task = sheaf__frame_text(shards[i].device, size);
-        if (notes[i] && !sheaf__sidecar_note(&s->sidecar, task) &&
-            !sheaf__sidecar_add(&s->sidecar, task, notes[i]))
-            return no_memory(err);
-    }
+    SHEAF__TRY(g->cls->cut(g, shards, count, notes, &s->cut, err));
+    s->holds = true;
+    for (size_t i = 0; i < count; i++)
+        SHEAF__TRY(keep_note(s, shards[i].device, notes[i], err));
     return SHEAF_OK;
+}
+
+static sheaf_status write_remote(struct sheaf__ckpt_saving *s, sheaf_error *err)
+{
+    struct sheaf__save_group *g = s->objects.group;
+    if (!s->holds)
+        return SHEAF_OK;
+    s->holds = false;
+    return g->cls->write(g, s->cut, err);
 }
 
 struct local_shard {
@@ -175,8 +186,8 @@ static sheaf_status write_local(struct sheaf__ckpt_saving *s, sheaf_error *err)
         const struct sheaf__ckpt_shard *shard = &s->plan.shards[i];
         struct local_shard local = {&s->objects, shard};
         if (shard->local)
-            SHEAF__TRY(sheaf__shard_write(s->parts[i], shard->items, shard->count, local_value,
-                                          &local, err));
+            SHEAF__TRY(sheaf__shard_write(s->parts.items[i], shard->items, shard->count,
+                                          local_value, &local, err));
     }
     return SHEAF_OK;
 }
@@ -231,18 +242,20 @@ static sheaf_status prepare(struct sheaf__ckpt_saving *s, sheaf_error *err)
     SHEAF__TRY(sheaf__ckpt_plan_make(&s->plan, &s->objects, sharding_of(s),
                                      sheaf__device_full_name(host), err));
     SHEAF__TRY(describe(s, err));
-    return keep_blobs(s, err);
+    SHEAF__TRY(name_parts(s, err));
+    SHEAF__TRY(keep_blobs(s, err));
+    SHEAF__TRY(cut_remote(s, err));
+    return s->job.snapshot ? sheaf__snapshot_take(s->job.snapshot, &s->objects, err) : SHEAF_OK;
 }
 
 static sheaf_status write_all(struct sheaf__ckpt_saving *s, sheaf_error *err)
 {
     SHEAF__TRY(make_temporary(s, err));
-    SHEAF__TRY(name_parts(s, err));
     SHEAF__TRY(prove_directory(s, err));
     SHEAF__TRY(write_remote(s, err));
     SHEAF__TRY(write_local(s, err));
     struct sheaf__bundle_merge merge = {.prefix = s->path,
-                                        .parts = s->parts,
+                                        .parts = (const char *const *)s->parts.items,
                                         .count = s->plan.count,
                                         .before = write_sidecar,
                                         .user = s};
@@ -270,30 +283,17 @@ static void write_checkpoint(void *user)
         if (write_all(s, &s->fault) < 0)
             find_cause(s);
     }
-    if (s->temporary)
-        sheaf__sweep_temporary(s->temporary);
-}
-
-/* What other tasks hold is of the moment at which they write it. */
-static bool is_all_local(const struct sheaf__ckpt_saving *s)
-{
-    for (size_t i = 0; i < s->plan.count; i++)
-        if (!s->plan.shards[i].local)
-            return false;
-    return true;
+    sheaf__sweep_temporary(s->temporary);
 }
 
 static void save_all(struct sheaf__ckpt_saving *s)
 {
     sheaf_status status = SHEAF_OK;
-    struct sheaf__snapshot *snapshot = s->job.snapshot;
     SHEAF_FRAME
     {
         status = prepare(s, &s->fault);
-        if (status >= 0 && snapshot && is_all_local(s))
-            status = sheaf__snapshot_take(snapshot, &s->objects, &s->fault);
     }
-    if (status >= 0 && s->objects.copies)
+    if (status >= 0 && s->job.snapshot)
         status =
             sheaf__thread_start("checkpoint", write_checkpoint, s, NULL, &s->thread, &s->fault);
     else if (status >= 0)
@@ -304,6 +304,9 @@ static void save_all(struct sheaf__ckpt_saving *s)
 
 static void free_saving(struct sheaf__ckpt_saving *s)
 {
+    if (s->holds)
+        s->objects.group->cls->drop(s->objects.group, s->cut);
+    sheaf__strings_clear(&s->parts);
     sheaf__ckpt_plan_free(&s->plan);
     sheaf__sidecar_free(&s->sidecar);
     sheaf__objects_free(&s->objects);

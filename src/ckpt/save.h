@@ -24,7 +24,7 @@ struct sheaf__ckpt_save {
     sheaf_status (*committed)(void *user, const char *path, sheaf_error *err);
     void *user;
     /* Where the values are copied to, so that a thread of its own writes them; `committed` is called by
-     * that. NULL, or tensors that another task holds: all is done at once. */
+     * that. NULL: all is done at once. */
     struct sheaf__snapshot *snapshot;
 };
 

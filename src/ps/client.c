@@ -67,6 +67,7 @@ static const char *operation(uint32_t kind)
         [SHEAF__PS_LOOKUP] = "look-up",
         [SHEAF__PS_FETCH] = "fetch",
         [SHEAF__PS_PROVE] = "save",
+        [SHEAF__PS_CUT] = "save",
         [SHEAF__PS_WRITE] = "save",
         [SHEAF__PS_READ] = "restore",
         [SHEAF__PS_SETTLE] = "restore",
@@ -83,10 +84,10 @@ static const char *operation(uint32_t kind)
     return names[kind];
 }
 
-sheaf_status sheaf__ps_finish_all(struct sheaf__ps_client *client, sheaf_error *err)
+static sheaf_status finish_until(struct sheaf__ps_client *client, int64_t deadline,
+                                 sheaf_error *err)
 {
-    const struct sheaf__wait wait = {sheaf__clock_after(client->deadline_ns), NULL,
-                                     "a parameter server"};
+    const struct sheaf__wait wait = {deadline, NULL, "a parameter server"};
     sheaf_error first = {0};
     for (int i = 0; i < client->server_count; i++) {
         struct sheaf__ps_remote *r = &client->servers[i];
@@ -103,6 +104,11 @@ sheaf_status sheaf__ps_finish_all(struct sheaf__ps_client *client, sheaf_error *
         sheaf__error_keep_first(&first, &mine);
     }
     return first.status < 0 ? sheaf__error_copy(err, &first) : SHEAF_OK;
+}
+
+sheaf_status sheaf__ps_finish_all(struct sheaf__ps_client *client, sheaf_error *err)
+{
+    return finish_until(client, sheaf__clock_after(client->deadline_ns), err);
 }
 
 sheaf_status sheaf__ps_call(struct sheaf__ps_client *client, int i, uint32_t kind,
@@ -363,12 +369,10 @@ sheaf_status sheaf__ps_marked(struct sheaf__ps_client *client, sheaf_bytes *byte
 static sheaf_status stand_by(struct sheaf__ps_client *client, int64_t deadline, sheaf_error *err)
 {
     sheaf_error fault = {0};
-    const int64_t kept = client->deadline_ns;
     struct sheaf__ps_remote *r = sheaf__ps_prepare(client, 0);
     sheaf__buf_fixed64(&r->meta, (uint64_t)(JOIN_GRACE_SECONDS * SHEAF__S));
-    client->deadline_ns = sheaf__clock_left(deadline);
-    sheaf_status status = sheaf__ps_call(client, 0, SHEAF__PS_JOIN, NULL, 0, &fault);
-    client->deadline_ns = kept;
+    sheaf__ps_start(client, 0, SHEAF__PS_JOIN, NULL, 0);
+    sheaf_status status = finish_until(client, deadline, &fault);
     bool saves = true;
     if (status == SHEAF_ERR_DEADLINE)
         SHEAF__TRY(sheaf__ps_ask_saves(client, &saves, err));

@@ -51,8 +51,8 @@ struct sheaf__ps_client {
     struct sheaf__net *net;
     struct sheaf__ps_remote *servers;
     int server_count;
-    bool initialises; /* this task makes first values and restores checkpoints: the chief */
-    int64_t deadline_ns;
+    bool initialises;    /* this task makes first values and restores checkpoints: the chief */
+    int64_t deadline_ns; /* does not change: saves in the background have it, too */
     struct sheaf__net_events events;
     struct sheaf__token *connecting; /* cancelled when a server is lost */
     sheaf_partitioner partitioner;   /* how variables are cut */
@@ -66,6 +66,7 @@ struct sheaf__ps_client {
     uint32_t numbers;  /* of parts that were made */
     uint32_t turns;    /* of those whose server was the next in turn */
     uint64_t restores; /* that were said to the others, or waited for */
+    uint64_t cuts;     /* that were made for saves (group.c) */
     uint64_t step;     /* number of the step that runs */
     bool in_step;
     struct sheaf__hyper *hypers;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* The save group of parameter servers: orders from the task that saves to the tasks that hold the
- * tensors. */
+ * tensors. What a save in the background asks goes beside the calls of the program's thread, so that neither
+ * waits for the other. */
 
 #include "base/error.h"
 #include "base/mem.h"
@@ -35,6 +36,36 @@ static sheaf_status find_server(const struct sheaf__ps_client *client, const cha
                             "a tensor on %s, which is no parameter server of the cluster",
                             device ? device : "no device");
     return SHEAF_OK;
+}
+
+/* The same call to `count` servers from the `first` one on; waits for all of them. The first error. Any
+ * thread, without the lock. */
+static sheaf_status call_aside(const struct sheaf__ps_client *client, int first, int count,
+                               const struct sheaf__request *what, sheaf_error *err)
+{
+    const struct sheaf__wait wait = {sheaf__clock_after(client->deadline_ns), NULL,
+                                     "a parameter server"};
+    struct sheaf__request *calls = sheaf__calloc((size_t)count, sizeof(*calls));
+    sheaf_error fault = {0};
+    int started = 0;
+    if (!calls)
+        return sheaf__no_memory(err, "a save");
+    for (; started < count && fault.status >= 0; started++) {
+        calls[started] = *what;
+        if (sheaf__request_start(client->servers[first + started].peer, &calls[started], &fault) <
+            0)
+            break;
+    }
+    for (int i = 0; i < started; i++) {
+        sheaf_error mine = {0};
+        if (sheaf__request_finish(&calls[i], &wait, &mine) < 0)
+            sheaf__error_keep_first(&fault, &mine);
+        sheaf__request_clear(&calls[i]);
+    }
+    sheaf__free(calls);
+    if (fault.status == SHEAF_ERR_UNAVAILABLE)
+        sheaf__error_prefix(&fault, "save");
+    return fault.status < 0 ? sheaf__error_copy(err, &fault) : SHEAF_OK;
 }
 
 static bool group_restores(struct sheaf__save_group *g)
@@ -106,12 +137,7 @@ static sheaf_status group_number(struct sheaf__save_group *g, const char *prefix
 
 static sheaf_status group_leave(struct sheaf__save_group *g, sheaf_error *err)
 {
-    struct sheaf__ps_client *client = client_of(g);
-    sheaf__mutex_lock(&client->lock);
-    sheaf__ps_prepare(client, 0);
-    sheaf_status status = sheaf__ps_call(client, 0, SHEAF__PS_LEAVE, NULL, 0, err);
-    sheaf__mutex_unlock(&client->lock);
-    return status;
+    return call_aside(client_of(g), 0, 1, &(struct sheaf__request){.kind = SHEAF__PS_LEAVE}, err);
 }
 
 static const struct sheaf__save_turns turns = {
@@ -126,30 +152,33 @@ static sheaf_status group_prove(struct sheaf__save_group *g, const char *device,
                                 const char *token, sheaf_error *err)
 {
     struct sheaf__ps_client *client = client_of(g);
+    struct sheaf__buf meta = {0};
     int server;
     SHEAF__TRY(find_server(client, device, &server, err));
-    sheaf__mutex_lock(&client->lock);
-    struct sheaf__ps_remote *r = sheaf__ps_prepare(client, server);
-    sheaf__buf_sized(&r->meta, path, strlen(path));
-    sheaf__buf_sized(&r->meta, token, strlen(token));
-    sheaf_status status = sheaf__ps_call(client, server, SHEAF__PS_PROVE, NULL, 0, err);
-    sheaf__mutex_unlock(&client->lock);
+    sheaf__buf_sized(&meta, path, strlen(path));
+    sheaf__buf_sized(&meta, token, strlen(token));
+    sheaf_status status = sheaf__buf_check(&meta, "a message", err);
+    const struct sheaf__request what = {
+        .kind = SHEAF__PS_PROVE, .meta = meta.data, .meta_size = meta.size};
+    if (status >= 0)
+        status = call_aside(client, server, 1, &what, err);
+    sheaf__buf_free(&meta);
     return status;
 }
 
-/* Puts the shards of server `s` into its message; returns how many. */
-static uint32_t put_shards(struct sheaf__ps_client *client, int s,
-                           const struct sheaf__shard *shards, size_t count)
+/* Puts the shards of server `s`, which may be none, into its message. */
+static void put_shards(struct sheaf__ps_client *client, int s, const struct sheaf__shard *shards,
+                       size_t count)
 {
     struct sheaf__ps_remote *r = sheaf__ps_prepare(client, s);
     uint32_t mine = 0;
+    sheaf__buf_fixed64(&r->meta, client->cuts);
     for (size_t i = 0; i < count; i++)
         mine += server_of(client, shards[i].device) == s;
     sheaf__buf_varint(&r->meta, mine);
     for (size_t i = 0; i < count; i++)
         if (server_of(client, shards[i].device) == s)
             sheaf__ps_put_shard(&r->meta, &shards[i], NULL);
-    return mine;
 }
 
 static void take_notes(struct sheaf__ps_client *client, const struct sheaf__shard *shards,
@@ -163,8 +192,18 @@ static void take_notes(struct sheaf__ps_client *client, const struct sheaf__shar
     }
 }
 
-static sheaf_status group_write(struct sheaf__save_group *g, const struct sheaf__shard *shards,
-                                size_t count, const char **notes, sheaf_error *err)
+static void group_drop(struct sheaf__save_group *g, uint64_t cut)
+{
+    const struct sheaf__ps_client *client = client_of(g);
+    const struct sheaf__post post = {
+        .kind = SHEAF__PS_DROP, .meta = &cut, .meta_size = sizeof(cut)};
+    for (int s = 0; s < client->server_count; s++)
+        (void)sheaf__post(client->servers[s].peer, &post,
+                          NULL); /* one that is lost holds nothing */
+}
+
+static sheaf_status group_cut(struct sheaf__save_group *g, const struct sheaf__shard *shards,
+                              size_t count, const char **notes, uint64_t *cut, sheaf_error *err)
 {
     struct sheaf__ps_client *client = client_of(g);
     int ignored;
@@ -172,15 +211,27 @@ static sheaf_status group_write(struct sheaf__save_group *g, const struct sheaf_
         SHEAF__TRY(find_server(client, shards[i].device, &ignored, err));
     sheaf__mutex_lock(&client->lock);
     sheaf_status status = sheaf__ps_send_mark(client, err);
-    for (int s = 0; s < client->server_count && status >= 0; s++)
-        if (put_shards(client, s, shards, count) > 0)
-            sheaf__ps_start(client, s, SHEAF__PS_WRITE, NULL, 0);
+    *cut = ++client->cuts;
+    for (int s = 0; s < client->server_count && status >= 0; s++) {
+        put_shards(client, s, shards, count);
+        sheaf__ps_start(client, s, SHEAF__PS_CUT, NULL, 0);
+    }
     if (status >= 0)
         status = sheaf__ps_finish_all(client, err);
     if (status >= 0)
         take_notes(client, shards, count, notes);
     sheaf__mutex_unlock(&client->lock);
+    if (status < 0)
+        group_drop(g, *cut);
     return status;
+}
+
+static sheaf_status group_write(struct sheaf__save_group *g, uint64_t cut, sheaf_error *err)
+{
+    const struct sheaf__ps_client *client = client_of(g);
+    const struct sheaf__request what = {
+        .kind = SHEAF__PS_WRITE, .meta = &cut, .meta_size = sizeof(cut)};
+    return call_aside(client, 0, client->server_count, &what, err);
 }
 
 /* The checksums in a server's reply. */
@@ -278,7 +329,9 @@ const struct sheaf__save_group_class sheaf__ps_group_class = {
     .turns = &turns,
     .is_local = group_is_local,
     .prove = group_prove,
+    .cut = group_cut,
     .write = group_write,
+    .drop = group_drop,
     .read = group_read,
     .settle = group_settle,
     .fetch = group_fetch,

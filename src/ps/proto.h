@@ -19,7 +19,9 @@ enum sheaf__ps_kind {
     SHEAF__PS_LOOKUP,   /* numbers and counts, ids of each -> rows of each */
     SHEAF__PS_FETCH,    /* variable and slot -> value */
     SHEAF__PS_PROVE,    /* file and token -> found */
-    SHEAF__PS_WRITE,    /* shards -> written, note */
+    SHEAF__PS_CUT,      /* number, shards -> held as they are now, note */
+    SHEAF__PS_WRITE,    /* number of a cut -> written */
+    SHEAF__PS_DROP,     /* number of a cut that is not written; a post */
     SHEAF__PS_READ,     /* shard -> read and held back, checksums of parts of tensors */
     SHEAF__PS_SETTLE,   /* takes or drops what is held back */
     SHEAF__PS_RESTORED, /* number; the chief has restored this path, or nothing */

@@ -117,6 +117,7 @@ static void worker_down(struct sheaf__peer *peer, const sheaf_error *cause, void
     if (over)
         sheaf__error_keep_first(&server->failure, cause);
     sheaf__mutex_unlock(&server->lock);
+    sheaf__ps_drop_cuts(server, &task);
     if (lost && !over)
         log_loss(peer, cause);
     sheaf__ps_changed(server);
@@ -301,14 +302,17 @@ static sheaf_status open_server(struct sheaf__ps_server *server, sheaf_cluster *
     struct sheaf__net_options options = {.task = {.index = index},
                                          .address = sheaf_cluster_address(c, job, index)};
     const struct sheaf__pool_options pool = {.threads = 1, .name = "sheaf-ps"};
+    const struct sheaf__pool_options files = {.threads = 1, .name = "sheaf-ps-files"};
     sheaf__str_copy(options.task.job, sizeof(options.task.job), job);
     sheaf__context_set_task(sheaf__context(), job, index);
     SHEAF__TRY(list_workers(server, c, err));
     SHEAF__TRY(sheaf__pool_new(&pool, &server->pool, err));
+    SHEAF__TRY(sheaf__pool_new(&files, &server->files, err));
     SHEAF__TRY(sheaf__net_new(&options, &server->net, err));
     SHEAF__TRY(sheaf__ps_serve_values(server, err));
     SHEAF__TRY(sheaf__ps_serve_pushes(server, err));
     SHEAF__TRY(sheaf__ps_serve_saves(server, err));
+    SHEAF__TRY(sheaf__ps_serve_restores(server, err));
     SHEAF__TRY(sheaf__ps_serve_waits(server, err));
     SHEAF__TRY(sheaf__ps_serve_marks(server, err));
     SHEAF__TRY(sheaf__ps_serve_writer(server, err));
@@ -330,6 +334,8 @@ static void close_server(struct sheaf__ps_server *server)
     sheaf__net_free(server->net, sheaf__clock_deadline(GOODBYE_SECONDS));
     sheaf__ps_drop_waits(server);
     sheaf__pool_free(server->pool);
+    sheaf__pool_free(server->files);
+    sheaf__ps_drop_cuts(server, NULL);
     sheaf__ps_drop_claims(server);
     sheaf__ps_table_free(&server->table);
     for (int i = 0; i < server->worker_count; i++)

@@ -48,7 +48,8 @@ struct sheaf__ps_claim {
 
 struct sheaf__ps_server {
     struct sheaf__net *net;
-    struct sheaf__pool *pool; /* for updates too long for the driving thread */
+    struct sheaf__pool *pool;  /* for updates too long for the driving thread */
+    struct sheaf__pool *files; /* for what is done with files, beside the updates */
     struct sheaf__ps_table table;
     struct sheaf__net_events events;
     struct sheaf__mutex
@@ -61,9 +62,10 @@ struct sheaf__ps_server {
     int writer; /* number of the worker that saves, or would if it had not gone */
     struct sheaf__ps_claim *claims;
     size_t claim_count, claim_capacity;
-    char *note;        /* of a checkpoint that is being restored */
-    char *restored;    /* the checkpoint that the chief restored last, "" or NULL: none */
-    uint64_t restores; /* that the chief has said */
+    struct sheaf__ps_cut *cuts; /* for saves that have not begun to write (server_save.c) */
+    char *note;                 /* of a checkpoint that is being restored */
+    char *restored;             /* the checkpoint that the chief restored last, "" or NULL: none */
+    uint64_t restores;          /* that the chief has said */
     struct sheaf__ps_waiting *waiting;
     size_t waiting_count, waiting_capacity;
     sheaf_error failure;           /* a worker gave up */
@@ -76,11 +78,12 @@ struct sheaf__ps_server {
     bool orderly; /* ends in order */
 };
 
-/* Services of reads (server_values.c), of updates (server_push.c), of checkpoints (server_save.c) and
- * of calls that wait for others (server_wait.c); before the net starts. */
+/* Services of reads (server_values.c), of updates (server_push.c), of checkpoints (server_save.c,
+ * server_restore.c) and of calls that wait for others (server_wait.c); before the net starts. */
 sheaf_status sheaf__ps_serve_values(struct sheaf__ps_server *server, sheaf_error *err);
 sheaf_status sheaf__ps_serve_pushes(struct sheaf__ps_server *server, sheaf_error *err);
 sheaf_status sheaf__ps_serve_saves(struct sheaf__ps_server *server, sheaf_error *err);
+sheaf_status sheaf__ps_serve_restores(struct sheaf__ps_server *server, sheaf_error *err);
 sheaf_status sheaf__ps_serve_waits(struct sheaf__ps_server *server, sheaf_error *err);
 
 /* Marks of workers (server_mark.c). */
@@ -115,8 +118,12 @@ void sheaf__ps_end_in_order(struct sheaf__ps_server *server);
 /* Hears of no stop any more. */
 void sheaf__ps_drop_stops(struct sheaf__ps_server *server);
 
-/* Has the pool answer a call (server_save.c). */
-void sheaf__ps_submit(struct sheaf__ps_server *server, struct sheaf__call *call,
+/* Lets go of what is held for saves of a worker that is lost; NULL: of all. */
+void sheaf__ps_drop_cuts(struct sheaf__ps_server *server, const sheaf_task *worker);
+
+/* Has a pool of the server answer a call (server_job.c). */
+void sheaf__ps_submit(struct sheaf__pool *pool, struct sheaf__ps_server *server,
+                      struct sheaf__call *call,
                       sheaf_status (*run)(struct sheaf__ps_server *server, struct sheaf__call *call,
                                           sheaf_error *err));
 

@@ -77,7 +77,7 @@ static struct sheaf__ps_claim *find_claim(struct sheaf__ps_server *server, const
     return NULL;
 }
 
-/* ---- directories, on the pool's thread ---- */
+/* ---- directories, on the thread for files ---- */
 
 static sheaf_status add_claim(struct sheaf__ps_server *server, const char *prefix,
                               struct sheaf__file *lock, sheaf_error *err)
@@ -138,7 +138,8 @@ static sheaf_status claim(struct sheaf__ps_server *server, struct sheaf__call *c
 
 static void serve_claim(struct sheaf__call *call, void *user)
 {
-    sheaf__ps_submit(user, call, claim);
+    struct sheaf__ps_server *server = user;
+    sheaf__ps_submit(server->files, server, call, claim);
 }
 
 void sheaf__ps_drop_claims(struct sheaf__ps_server *server)

@@ -261,6 +261,52 @@ def case_ps_while_saving(t):
         goes_on(t)
 
 
+def being_written(t, least):
+    """Number of a save, `least` or later, of which a server has written a part of a large shard; None if there is none now."""
+    for name in os.listdir(t.out) if os.path.isdir(t.out) else []:
+        found = re.fullmatch(r"ckpt-(\d+)_temp", name)
+        if not found or int(found.group(1)) < least:
+            continue
+        try:
+            sizes = [e.stat().st_size for e in os.scandir(f"{t.out}/{name}")]
+        except FileNotFoundError:
+            continue  # it has just been completed
+        if any(0 < size < 4 * WEIGHTS for size in sizes):
+            return int(found.group(1))
+    return None
+
+
+WEIGHTS = 1 << 24  # floats, on the second server
+
+
+def case_ps_while_saving_in_the_background(t):
+    """T59: the workers go on with their steps meanwhile. What is committed stays whole, and the server is named."""
+    argv = (t.helper("steps"), "--elements", str(WEIGHTS), "--save", t.out)
+    cluster = t.cluster(worker=2, ps=2)
+    tasks = cluster.start_all(*argv, "--steps", "1000000")
+    number, end = None, time.monotonic() + 60 * SLOW
+    while number is None:
+        check(time.monotonic() < end, "no save", tasks["worker:0"].show())
+        time.sleep(0.001)
+        number = being_written(t, least=2)
+    tasks["ps:1"].kill()
+    since = time.monotonic()
+    workers = [tasks["worker:0"], tasks["worker:1"]]
+    named_in_time(workers, cluster.named("ps:1"), since)
+    all_end(workers, since)
+    for task in workers:
+        task.fails(cluster.named("ps:1"), lines=None)
+    tasks["ps:0"].ends(ENDED)
+    check(t.checkpoints()[-1] == number - 1 == named_newest(t), f"save {number} was under way", t.checkpoints())
+    verify_all(t)
+    steps = value_of(t, number - 1, "steps")
+    again = t.cluster(worker=2, ps=2).start_all(*argv, "--steps", "3", SHEAF_FSYNC="0")
+    for task in again.values():
+        check(task.ends(60) == 0 and not task.err, "the next start", task.show())
+    check(f"total {steps + 6}\n" in again["worker:0"].out, f"{steps} and 6 steps", again["worker:0"].show())
+    check(not half_saved(t), "half a checkpoint", half_saved(t))
+
+
 def case_evaluator(t):
     """Nobody depends on it."""
     task = t.launch("--worker 1 --ps 1 --evaluator 1", "--epochs", "60")

@@ -2,11 +2,12 @@
 
 /* A task that counts steps in a variable of the cluster, and can be slow:
  *
- *     steps [--before SECONDS] [--pause SECONDS] [--steps N] [--strategy NAME] [--elements N]
+ *     steps [--before SECONDS] [--pause SECONDS] [--steps N] [--strategy NAME] [--elements N] [--save FOLDER]
  *
  * waits before it makes the variable, pauses inside its first step. Says "cores N", "connected", "made", "paused" and
  * "step N" as it gets there, and at the end "total N", what all workers together counted. --elements makes a second variable
- * of that size, which every step changes. A ps says "serving". SIGTERM asks the library to stop. */
+ * of that size, which every step changes. --save goes on from the newest checkpoint there, and saves after each step in the
+ * background. A ps says "serving". SIGTERM asks the library to stop. */
 
 #include <getopt.h>
 #include <sheaf/sheaf.h>
@@ -19,6 +20,8 @@
 struct model {
     sheaf_variable *steps, *weights;
     double pause;
+    const char *folder; /* of checkpoints; NULL: none */
+    sheaf_checkpoint_manager *manager;
 };
 
 static void say(const char *what, long long number)
@@ -62,14 +65,31 @@ static sheaf_status work(sheaf_strategy *s, struct model *m, int steps, sheaf_er
             if (sheaf_run(s, step, m, NULL, NULL, err) < 0)
                 return err->status;
         }
+        if (m->manager && sheaf_manager_step(m->manager, i + 1, err) != SHEAF_OK)
+            return err->status;
         if (i == 0 || (i + 1) % 10 == 0)
             say("step", i + 1);
     }
-    if (sheaf_strategy_join(s, 0, err) < 0)
+    if (sheaf_strategy_join(s, 0, err) < 0 ||
+        (m->manager && sheaf_manager_end(m->manager, true, NULL, err) < 0))
         return err->status;
     if (sheaf_strategy_should_checkpoint(s))
         say("total", (long long)sheaf_tensor_integer(sheaf_value(m->steps), 0));
     return SHEAF_OK;
+}
+
+static sheaf_status work_and_save(sheaf_strategy *s, struct model *m, int steps, sheaf_error *err)
+{
+    const sheaf_manager_options options = {.every_steps = 1, .background = true};
+    sheaf_checkpoint *c = sheaf_checkpoint_new();
+    sheaf_checkpoint_add_variable(c, "steps", m->steps);
+    sheaf_checkpoint_add_variable(c, "weights", m->weights);
+    if (sheaf_checkpoint_manager_new(c, m->folder, &options, &m->manager, err) >= 0 &&
+        sheaf_manager_restore(m->manager, NULL, err) >= 0)
+        work(s, m, steps, err);
+    sheaf_checkpoint_manager_free(m->manager);
+    sheaf_checkpoint_free(c);
+    return err->status;
 }
 
 static sheaf_status train(sheaf_strategy *s, struct model *m, int64_t elements, int steps,
@@ -85,7 +105,7 @@ static sheaf_status train(sheaf_strategy *s, struct model *m, int64_t elements, 
     }
     if (sheaf_variable_status(m->steps, err) >= 0 && sheaf_variable_status(m->weights, err) >= 0) {
         say("made", -1);
-        work(s, m, steps, err);
+        (m->folder ? work_and_save : work)(s, m, steps, err);
     }
     sheaf_variable_free(m->steps);
     sheaf_variable_free(m->weights);
@@ -100,9 +120,13 @@ static void on_terminate(int number)
 
 int main(int argc, char **argv)
 {
-    static const struct option options[] = {{"before", 1, NULL, 'b'},   {"pause", 1, NULL, 'p'},
-                                            {"steps", 1, NULL, 's'},    {"strategy", 1, NULL, 't'},
-                                            {"elements", 1, NULL, 'e'}, {0}};
+    static const struct option options[] = {{"before", 1, NULL, 'b'},
+                                            {"pause", 1, NULL, 'p'},
+                                            {"steps", 1, NULL, 's'},
+                                            {"strategy", 1, NULL, 't'},
+                                            {"elements", 1, NULL, 'e'},
+                                            {"save", 1, NULL, 'S'},
+                                            {0}};
     const char *name = NULL;
     double before = 0;
     int64_t elements = 1;
@@ -127,6 +151,9 @@ int main(int argc, char **argv)
             break;
         case 'e':
             elements = atoll(optarg);
+            break;
+        case 'S':
+            m.folder = optarg;
             break;
         default:
             return 2;

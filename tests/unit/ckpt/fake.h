@@ -180,13 +180,22 @@ struct fake_group {
     } held[512];
     size_t count;
     bool not_writer;
-    int leaves;         /* that are given; then the turn is lost, as it is to `not_writer` */
-    int64_t last;       /* number that was given */
-    int taken;          /* how often the directory was */
-    const char *blind;  /* a device whose task does not see the directory */
-    const char *broken; /* a device whose task cannot write */
-    int proofs, writes, reads, fetches, settles;
+    int leaves;           /* that are given; then the turn is lost, as it is to `not_writer` */
+    int64_t last;         /* number that was given */
+    int taken;            /* how often the directory was */
+    const char *blind;    /* a device whose task does not see the directory */
+    const char *broken;   /* a device whose task cannot write */
+    struct fake_cut *cut; /* what is held for a save; NULL: nothing */
+    uint64_t cuts;
+    int proofs, writes, drops, reads, fetches, settles;
     const char *last_note;
+};
+
+/* Shards with the values of one moment. */
+struct fake_cut {
+    struct sheaf__shard *shards;
+    size_t count;
+    sheaf_tensor *values[512]; /* by handle, counted */
 };
 
 static inline struct fake_group *fake_group_of(struct sheaf__save_group *g)
@@ -230,33 +239,73 @@ static inline sheaf_status fake_group_prove(struct sheaf__save_group *g, const c
     return status;
 }
 
-static inline sheaf_tensor *fake_held_value(void *user, const struct sheaf__shard_item *item)
+/* One at a time is enough. */
+static inline void fake_let_go(struct fake_group *f)
 {
-    struct fake_group *f = user;
-    struct fake_held *h = &f->held[item->saveable.handle];
-    sheaf_tensor *whole = sheaf__frame_own(sheaf_tensor_keep(h->value));
-    return sheaf__shard_cut(whole, h->saveable.offset, &item->saveable);
+    for (size_t i = 0; f->cut && i < f->count; i++)
+        sheaf_tensor_free(f->cut->values[i]);
+    if (f->cut)
+        free(f->cut->shards);
+    free(f->cut);
+    f->cut = NULL;
 }
 
-static inline sheaf_status fake_group_write(struct sheaf__save_group *g,
-                                            const struct sheaf__shard *shards, size_t count,
-                                            const char **notes, sheaf_error *err)
+static inline sheaf_status fake_group_cut(struct sheaf__save_group *g,
+                                          const struct sheaf__shard *shards, size_t count,
+                                          const char **notes, uint64_t *cut, sheaf_error *err)
 {
     struct fake_group *f = fake_group_of(g);
+    (void)err;
+    assert_null(f->cut);
+    f->cut = calloc(1, sizeof(*f->cut));
+    f->cut->shards = calloc(count, sizeof(*shards));
+    f->cut->count = count;
     for (size_t i = 0; i < count; i++) {
-        f->writes++;
+        f->cut->shards[i] = shards[i];
         assert_false(fake_group_is_local(g, shards[i].device));
-        if (f->broken && sheaf__shard_same_task(f->broken, shards[i].device))
-            return sheaf_error_set(err, SHEAF_ERR_IO, "%s cannot write", shards[i].device);
-        sheaf_status status = sheaf__shard_write(shards[i].path, shards[i].items, shards[i].count,
-                                                 fake_held_value, f, err);
-        if (status < 0)
-            return status;
         char note[128];
         int size = snprintf(note, sizeof(note), "pushes of %.60s", shards[i].device);
         notes[i] = sheaf__frame_text(note, (size_t)size);
     }
+    for (size_t i = 0; i < f->count; i++)
+        f->cut->values[i] = sheaf_tensor_keep(f->held[i].value);
+    *cut = ++f->cuts;
     return SHEAF_OK;
+}
+
+static inline sheaf_tensor *fake_held_value(void *user, const struct sheaf__shard_item *item)
+{
+    struct fake_group *f = user;
+    const uint64_t handle = item->saveable.handle;
+    sheaf_tensor *whole = sheaf__frame_own(sheaf_tensor_keep(f->cut->values[handle]));
+    return sheaf__shard_cut(whole, f->held[handle].saveable.offset, &item->saveable);
+}
+
+static inline sheaf_status fake_group_write(struct sheaf__save_group *g, uint64_t cut,
+                                            sheaf_error *err)
+{
+    struct fake_group *f = fake_group_of(g);
+    sheaf_status status =
+        cut == f->cuts ? SHEAF_OK : sheaf_error_set(err, SHEAF_ERR_INTERNAL, "another cut");
+    for (size_t i = 0; i < f->cut->count && status >= 0; i++) {
+        const struct sheaf__shard *shard = &f->cut->shards[i];
+        f->writes++;
+        if (f->broken && sheaf__shard_same_task(f->broken, shard->device))
+            status = sheaf_error_set(err, SHEAF_ERR_IO, "%s cannot write", shard->device);
+        else
+            status = sheaf__shard_write(shard->path, shard->items, shard->count, fake_held_value, f,
+                                        err);
+    }
+    fake_let_go(f);
+    return status;
+}
+
+static inline void fake_group_drop(struct sheaf__save_group *g, uint64_t cut)
+{
+    struct fake_group *f = fake_group_of(g);
+    assert_int_equal(cut, f->cuts);
+    f->drops++;
+    fake_let_go(f);
 }
 
 static inline sheaf_status fake_stage(void *user, const struct sheaf__shard_item *item,
@@ -355,7 +404,9 @@ static const struct sheaf__save_group_class fake_group_class = {
     .writes = fake_group_writes,
     .is_local = fake_group_is_local,
     .prove = fake_group_prove,
+    .cut = fake_group_cut,
     .write = fake_group_write,
+    .drop = fake_group_drop,
     .read = fake_group_read,
     .settle = fake_group_settle,
     .fetch = fake_group_fetch,
@@ -368,7 +419,9 @@ static const struct sheaf__save_group_class fake_turns_class = {
     .turns = &fake_turns,
     .is_local = fake_group_is_local,
     .prove = fake_group_prove,
+    .cut = fake_group_cut,
     .write = fake_group_write,
+    .drop = fake_group_drop,
     .read = fake_group_read,
     .settle = fake_group_settle,
     .fetch = fake_group_fetch,
@@ -384,6 +437,7 @@ static inline struct fake_group *fake_group_new(const char *here)
 
 static inline void fake_group_free(struct fake_group *g)
 {
+    fake_let_go(g);
     for (size_t i = 0; i < g->count; i++)
         sheaf_tensor_free(g->held[i].value);
     free(g);

@@ -374,7 +374,7 @@ static void s203_to_s207_promises(void **state)
     free_cluster(&k);
 }
 
-/* A task that does not see the directory, or cannot write: nothing is left. */
+/* A task that does not see the directory, or cannot write: nothing is left, and nothing held. */
 static void other_tasks_fail(void **state)
 {
     (void)state;
@@ -383,10 +383,13 @@ static void other_tasks_fail(void **state)
     k.group->blind = PS_1;
     rig_fails(save(&k, "x", NULL, &err), &err, SHEAF_ERR_FAILED_PRECONDITION, "does not see");
     assert_int_equal(k.group->writes, 0);
+    assert_int_equal(k.group->drops, 1);
     assert_int_equal(count_files("x"), 0);
     k.group->blind = NULL;
     k.group->broken = PS_1;
     rig_fails(save(&k, "x", NULL, &err), &err, SHEAF_ERR_IO, "cannot write");
+    assert_int_equal(k.group->drops, 1);
+    assert_null(k.group->cut);
     assert_int_equal(count_files("x"), 0);
     free_cluster(&k);
 }

@@ -2,6 +2,7 @@
 
 #include "helpers.h"
 
+#include "base/context.h"
 #include "base/sim.h"
 #include "net/net.h"
 
@@ -130,6 +131,8 @@ static sheaf_status run_task(struct rig_task *task)
     sheaf_status status = sheaf__net_set_hub(task->context, c->hub, &task->err);
     if (status >= 0 && strcmp(place(&c->jobs, task->index, &index), "ps") == 0) {
         sheaf_cluster *cluster = NULL;
+        if (index == c->jobs.ps - 1 && c->jobs.disk)
+            sheaf__context_set_fs(task->context, c->jobs.disk);
         status = sheaf_cluster_resolve(NULL, &cluster, &task->err);
         if (status >= 0)
             status = sheaf_server_run(cluster, NULL, &task->err);

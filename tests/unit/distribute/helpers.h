@@ -9,6 +9,8 @@
 
 #include <sheaf/sheaf.h>
 
+struct sheaf__fs;
+
 /* A MirroredStrategy over `replicas` logical devices. */
 sheaf_strategy *mirrored(int replicas);
 /* A strategy by name. */
@@ -33,6 +35,7 @@ void assert_floats_at(const sheaf_tensor *t, const float *expected, size_t count
 struct jobs {
     int chief, worker, ps;
     bool ps_absent;
+    const struct sheaf__fs *disk; /* of the last ps; NULL: the system's */
 };
 void run_cluster(struct jobs jobs, sheaf_status (*fn)(struct rig_task *task), void *user,
                  double seconds);
