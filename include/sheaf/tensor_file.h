@@ -59,7 +59,8 @@ typedef struct sheaf_convert_options {
     uint64_t reserved[4];
 } sheaf_convert_options;
 /** Writes every tensor of `from` to `to`, whose name says the format as in sheaf_tensor_file_open(); nothing has its name before
- *  all is written, and then it replaces what was there. A checkpoint of a checkpoint keeps what stands beside it. The sharding policy is asked about all tensors
+ *  all is written, and then it replaces what was there. A checkpoint of a checkpoint keeps what stands beside it, and
+ *  safetensors of safetensors their `__metadata__`: of several files, which mostly say the same, the first one's, in every file. The sharding policy is asked about all tensors
  *  at once, as those of one task, and may cut them; slices are put together first. Of several safetensors files, each but
  *  a single tensor's has at most `max_file_bytes` of tensors, in the order of names.
  *

@@ -95,7 +95,8 @@ static sheaf_status write_tensors(const struct writing *w, struct sheaf__file *f
 {
     struct sheaf__buf header = {0};
     sheaf__safetensors_sort(list, count);
-    sheaf_status status = sheaf__safetensors_header(&header, list, count, err);
+    sheaf_status status =
+        sheaf__safetensors_header(&header, w->c->from->metadata, list, count, err);
     if (status >= 0)
         status = sheaf__file_write(file, header.data, header.size, err);
     sheaf__buf_free(&header);

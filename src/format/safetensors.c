@@ -155,6 +155,8 @@ static sheaf_status open_one(struct safetensors_file *f, size_t number, sheaf_er
 static sheaf_status add_tensors(struct safetensors_file *f, size_t number, sheaf_error *err)
 {
     const struct sheaf__safetensors *s = &f->ones[number].header;
+    if (!*f->file.metadata) /* of several files, which mostly say the same, the first one's */
+        f->file.metadata = sheaf__str_text(&s->metadata);
     for (size_t i = 0; i < s->count; i++) {
         const struct sheaf__safetensors_tensor *t = &s->tensors[i];
         struct sheaf__tensor_entry *e = sheaf__tensor_file_add(&f->file, err);

@@ -5,6 +5,7 @@
 /* safetensors (formats.md 7.1): 8 bytes of length, so much JSON, then the bytes of the tensors without a hole. */
 
 #include "base/map.h"
+#include "base/str.h"
 #include "format/tensor_file.h"
 
 #define SHEAF__SAFETENSORS_HEADER_LIMIT 100000000 /* bytes of JSON, as the reference has it */
@@ -23,7 +24,8 @@ struct sheaf__safetensors {
     struct sheaf__safetensors_tensor *tensors; /* in the order of the header */
     size_t count, capacity;
     struct sheaf__strmap names;
-    uint64_t data; /* offset of the data in the file */
+    struct sheaf__str metadata; /* the members of the metadata as JSON, in their order */
+    uint64_t data;              /* offset of the data in the file */
 };
 
 /* Reads the header of a file of `file_size` bytes: `text` is what follows the length. Checked is that tensors
@@ -36,10 +38,10 @@ void sheaf__safetensors_free(struct sheaf__safetensors *s);
 const char *sheaf__safetensors_dtype(sheaf_dtype dtype);
 
 /* Appends length and header for tensors in the order in which they are given, whose data are to follow in that
- * order. SHEAF_ERR_UNIMPLEMENTED: a dtype that the format has not; SHEAF_ERR_INVALID_ARGUMENT: a name that is not UTF-8 or
+ * order; `metadata` as of a file, "": none. SHEAF_ERR_UNIMPLEMENTED: a dtype that the format has not; SHEAF_ERR_INVALID_ARGUMENT: a name that is not UTF-8 or
  * the format's own. */
 struct sheaf__buf;
-sheaf_status sheaf__safetensors_header(struct sheaf__buf *out,
+sheaf_status sheaf__safetensors_header(struct sheaf__buf *out, const char *metadata,
                                        const struct sheaf__tensor_entry *const *tensors,
                                        size_t count, sheaf_error *err);
 /* Sorts tensors as the reference writes them: the widest dtypes first, then by name. */

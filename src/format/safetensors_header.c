@@ -63,6 +63,7 @@ const char *sheaf__safetensors_dtype(sheaf_dtype dtype)
 void sheaf__safetensors_free(struct sheaf__safetensors *s)
 {
     sheaf__strmap_clear(&s->names, NULL);
+    sheaf__str_free(&s->metadata);
     sheaf__free(s->tensors);
     *s = (struct sheaf__safetensors){0};
 }
@@ -225,12 +226,27 @@ static bool take_tensor(struct reading *r, sheaf_bytes name)
     return check_size(r);
 }
 
+static void put_json(struct sheaf__str *json, sheaf_bytes text)
+{
+    sheaf__str_char(json, '"');
+    sheaf__str_json(json, text.data ? text.data : "", text.size);
+    sheaf__str_char(json, '"');
+}
+
 static bool take_metadata(struct reading *r)
 {
+    struct sheaf__str *json = &r->s->metadata;
     sheaf_bytes text;
-    for (sheaf__json_enter(&r->j, '{'); sheaf__json_key(&r->j, &text);)
+    for (sheaf__json_enter(&r->j, '{'); sheaf__json_key(&r->j, &text);) {
+        sheaf__str_add(json, json->size ? "," : "");
+        put_json(json, text);
         if (!sheaf__json_text(&r->j, &text))
             return false;
+        sheaf__str_char(json, ':');
+        put_json(json, text);
+    }
+    if (r->j.status >= 0 && json->failed)
+        r->j.status = sheaf__no_memory(r->j.err, "the metadata of a safetensors file");
     return r->j.status >= 0;
 }
 
@@ -353,7 +369,7 @@ static sheaf_status add_header(struct sheaf__str *json, const struct sheaf__tens
     return SHEAF_OK;
 }
 
-sheaf_status sheaf__safetensors_header(struct sheaf__buf *out,
+sheaf_status sheaf__safetensors_header(struct sheaf__buf *out, const char *metadata,
                                        const struct sheaf__tensor_entry *const *tensors,
                                        size_t count, sheaf_error *err)
 {
@@ -361,6 +377,8 @@ sheaf_status sheaf__safetensors_header(struct sheaf__buf *out,
     uint64_t at = 0;
     sheaf_status status = SHEAF_OK;
     sheaf__str_bytes(&json, "\0\0\0\0\0\0\0\0{", 9);
+    if (*metadata)
+        sheaf__str_printf(&json, "\"" METADATA "\":{%s}", metadata);
     for (size_t i = 0; i < count && status >= 0; i++)
         status = add_header(&json, tensors[i], &at, err);
     sheaf__str_char(&json, '}');

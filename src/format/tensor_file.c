@@ -26,6 +26,7 @@ void *sheaf__tensor_file_new(const struct sheaf__tensor_format *format, size_t s
         return NULL;
     }
     f->format = format;
+    f->metadata = "";
     return f;
 }
 

@@ -43,6 +43,7 @@ struct sheaf_tensor_file {
     char *path;
     struct sheaf__tensor_entry *entries; /* sorted by name once it is open */
     size_t count, capacity;
+    const char *metadata; /* texts that the file has beside its tensors, as JSON's members; "": none */
     uint8_t *chunk;   /* made when needed */
     uint8_t *scratch; /* the format's; made when needed */
     const struct sheaf__tensor_entry *checked;

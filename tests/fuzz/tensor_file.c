@@ -62,7 +62,7 @@ static void check_header(sheaf_tensor_file *f)
         all += (uint64_t)sheaf_shape_elements(e->shape) * sheaf_dtype_size(e->dtype);
     }
     sheaf__safetensors_sort(sorted, count);
-    must(sheaf__safetensors_header(&header, sorted, count, NULL) == SHEAF_OK);
+    must(sheaf__safetensors_header(&header, f->metadata, sorted, count, NULL) == SHEAF_OK);
     must(sheaf__safetensors_parse(&again, (const char *)header.data + 8, header.size - 8,
                                   header.size + all, NULL, NULL) == SHEAF_OK);
     must(again.count == count);

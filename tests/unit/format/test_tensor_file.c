@@ -165,7 +165,7 @@ static void safetensors_errors(void **state)
 static void safetensors_header_is_the_reference_s(void **state)
 {
     (void)state;
-    static const char *const files[] = {"single", "low", "empty"};
+    static const char *const files[] = {"single", "low", "empty", "metadata"};
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
         char path[64], *golden = NULL;
         size_t size;
@@ -177,7 +177,7 @@ static void safetensors_header_is_the_reference_s(void **state)
         for (size_t k = 0; k < f->count; k++)
             sorted[k] = &f->entries[k];
         sheaf__safetensors_sort(sorted, f->count);
-        rig_ok(sheaf__safetensors_header(&header, sorted, f->count, &err), &err);
+        rig_ok(sheaf__safetensors_header(&header, f->metadata, sorted, f->count, &err), &err);
         rig_ok(sheaf__file_read_all(rig_golden(path), 1 << 20, &golden, &size, &err), &err);
         assert_true(header.size <= size && header.size == 8 + sheaf__load64(golden));
         assert_memory_equal(header.data, golden, header.size);
@@ -210,7 +210,7 @@ static void safetensors_has_not_everything(void **state)
         const struct sheaf__tensor_entry *const list[] = {&e};
         struct sheaf__buf header = {0};
         sheaf_error err;
-        rig_fails(sheaf__safetensors_header(&header, list, 1, &err), &err, cases[i].status,
+        rig_fails(sheaf__safetensors_header(&header, "", list, 1, &err), &err, cases[i].status,
                   cases[i].message);
         sheaf__buf_free(&header);
     }
