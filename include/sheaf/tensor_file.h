@@ -15,7 +15,7 @@ SHEAF_BEGIN_DECLS
 typedef struct sheaf_tensor_file sheaf_tensor_file;
 
 /** Opens `path`: a `.safetensors` file, the `.safetensors.index.json` of several, an `.npz`, or else the prefix of a checkpoint.
- *  SHEAF_ERR_NOT_FOUND; SHEAF_ERR_DATA_LOSS: names file, tensor and offset. */
+ *  A member of an `.npz` that is no tensor, or damaged, is an entry that cannot be read. SHEAF_ERR_NOT_FOUND; SHEAF_ERR_DATA_LOSS: names file, tensor and offset. */
 SHEAF_CHECKED sheaf_status sheaf_tensor_file_open(const char *path, sheaf_tensor_file **file,
                                                   sheaf_error *err);
 SHEAF_API void sheaf_tensor_file_free(sheaf_tensor_file *f);
@@ -24,8 +24,9 @@ SHEAF_API const char *sheaf_tensor_file_format(const sheaf_tensor_file *f);
 
 typedef struct sheaf_tensor_file_entry {
     const char *name;  /**< valid as long as the object */
-    sheaf_dtype dtype; /**< SHEAF_INVALID_DTYPE: one that no tensor has, which cannot be read */
+    sheaf_dtype dtype; /**< SHEAF_INVALID_DTYPE: it cannot be read, and reading it says why */
     sheaf_shape shape;
+    int64_t bytes; /**< of its elements, as the format has them: of NumPy's texts four each character */
 } sheaf_tensor_file_entry;
 /** Tensor `i` in the order of names. SHEAF_END past the last. */
 SHEAF_API sheaf_status sheaf_tensor_file_get(const sheaf_tensor_file *f, size_t i,

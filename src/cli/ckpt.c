@@ -3,6 +3,7 @@
 
 #include "cli/commands.h"
 #include "cli/json.h"
+#include "cli/name.h"
 #include "cli/options.h"
 
 #include <sheaf/bundle.h>
@@ -111,7 +112,9 @@ static void print_entry(const sheaf_bundle_entry *e, int width)
         puts("}");
         return;
     }
-    printf("%-*s  %-8s %-12s ", width, e->key, sheaf_dtype_name(e->dtype), shape);
+    const int size = sheaf__name_print(e->key);
+    printf("%*s  %-8s %-12s ", size < width ? width - size : 0, "", sheaf_dtype_name(e->dtype),
+           shape);
     if (e->slices)
         printf("%d slices\n", e->slices);
     else if (e->shard >= 0)
@@ -123,8 +126,8 @@ static void print_entry(const sheaf_bundle_entry *e, int width)
 /* Length of the longest key, so that the columns stand below each other. */
 static int widest(int width, const char *key)
 {
-    const size_t size = strlen(key);
-    return size < 100 ? (int)size > width ? (int)size : width : 100;
+    const int size = sheaf__name_size(key);
+    return size < 100 ? size > width ? size : width : 100;
 }
 
 static int key_width(const sheaf_bundle *bundle)
@@ -199,6 +202,25 @@ static int print_checkpoint(const char *path, bool entries)
     return SHEAF__EXIT_OK;
 }
 
+/* An entry that cannot be read, and why not. */
+static void print_unreadable(sheaf_tensor_file *file, const char *name, int width)
+{
+    sheaf_error err = {0};
+    sheaf_tensor *none;
+    if (sheaf_tensor_file_read(file, name, &none, &err) >= 0)
+        return;
+    if (o.json) {
+        fputs("{\"key\":", stdout);
+        sheaf__json_text(name);
+        fputs(",\"unreadable\":", stdout);
+        sheaf__json_text(err.message);
+        puts("}");
+        return;
+    }
+    const int size = sheaf__name_print(name);
+    printf("%*s  unreadable: %s\n", size < width ? width - size : 0, "", err.message);
+}
+
 /* A tensor of another format, told of as one that is stored whole. */
 static sheaf_bundle_entry entry_of(const sheaf_tensor_file_entry *e)
 {
@@ -206,7 +228,7 @@ static sheaf_bundle_entry entry_of(const sheaf_tensor_file_entry *e)
         .key = e->name,
         .dtype = e->dtype,
         .shape = e->shape,
-        .bytes = sheaf_shape_elements(e->shape) * (int64_t)sheaf_dtype_size(e->dtype),
+        .bytes = e->bytes,
         .shard = -1,
     };
 }
@@ -224,7 +246,9 @@ static int print_file(const char *path, bool entries)
         width = widest(width, tensor.name);
     while (sheaf_tensor_file_get(file, sum.count, &tensor) == SHEAF_OK) {
         const sheaf_bundle_entry e = entry_of(&tensor);
-        if (entries)
+        if (entries && e.dtype == SHEAF_INVALID_DTYPE)
+            print_unreadable(file, e.key, width);
+        else if (entries)
             print_entry(&e, width);
         add_entry(&sum, &e);
     }
@@ -289,7 +313,8 @@ static int show(const char *name, const char *const *keys)
                 fputs(sheaf_json_str(t), stdout);
                 puts("}");
             } else {
-                printf("%s: %s\n", *keys, sheaf_repr(t));
+                sheaf__name_print(*keys);
+                printf(": %s\n", sheaf_repr(t));
             }
         }
     }

@@ -3,6 +3,7 @@
 
 #include "cli/commands.h"
 #include "cli/json.h"
+#include "cli/name.h"
 #include "cli/options.h"
 
 #include <math.h>
@@ -52,7 +53,9 @@ static void print_missing(int file, const sheaf_tensor_file_entry *e)
         puts("}");
         return;
     }
-    printf("only in %s: %s ", file ? "B" : "A", e->name);
+    printf("only in %s: ", file ? "B" : "A");
+    sheaf__name_print(e->name);
+    putchar(' ');
     print_kind(e);
     puts("");
 }
@@ -66,7 +69,8 @@ static void print_kinds(const sheaf_tensor_file_entry *a, const sheaf_tensor_fil
         puts("}");
         return;
     }
-    printf("%s: ", a->name);
+    sheaf__name_print(a->name);
+    fputs(": ", stdout);
     print_kind(a);
     fputs(" in A, ", stdout);
     print_kind(b);
@@ -85,7 +89,8 @@ static void print_values(const sheaf_tensor_file_entry *e, long long all,
             printf(",\"largest\":\"%s\"}\n", isnan(d->largest) ? "NaN" : "Infinity");
         return;
     }
-    printf("%s: %lld of %lld elements differ", e->name, (long long)d->elements, all);
+    sheaf__name_print(e->name);
+    printf(": %lld of %lld elements differ", (long long)d->elements, all);
     if (!isnan(d->largest))
         printf(", by at most %.9g", d->largest);
     puts("");

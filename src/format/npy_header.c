@@ -165,7 +165,8 @@ static bool read_descr(sheaf_bytes text, struct descr *d)
         return false;
     *d = (struct descr){.order = text.data[0], .kind = text.data[1]};
     bool right = d->order && strchr("<>|=", d->order) && text.size < 12;
-    for (size_t i = 2; i < text.size && right; i++) {
+    const bool time = d->kind == 'M' || d->kind == 'm'; /* "<M8[ns]" */
+    for (size_t i = 2; i < text.size && right && !(time && text.data[i] == '['); i++) {
         right = text.data[i] >= '0' && text.data[i] <= '9';
         d->size = d->size * 10 + (size_t)(text.data[i] - '0');
     }

@@ -18,6 +18,7 @@ struct npz_file {
     struct sheaf__zip_file *zip;
     struct sheaf__npy *arrays; /* of every member */
     char **names;              /* of every member, without ".npy" */
+    sheaf_error **faults;      /* of every member that cannot be read; else NULL */
     uint8_t *turned;           /* a part of a column-major array; made when needed */
 };
 
@@ -31,7 +32,10 @@ static void free_file(sheaf_tensor_file *file)
     struct npz_file *f = of(file);
     for (size_t i = 0; f->names && i < sheaf__zip_count(f->zip); i++)
         sheaf__free(f->names[i]);
+    for (size_t i = 0; f->faults && i < sheaf__zip_count(f->zip); i++)
+        sheaf__free(f->faults[i]);
     sheaf__free(f->names);
+    sheaf__free(f->faults);
     sheaf__free(f->arrays);
     sheaf__free(f->turned);
     sheaf__zip_free(f->zip);
@@ -166,7 +170,27 @@ static sheaf_status read_head(struct npz_file *f, size_t i, sheaf_error *err)
     return status;
 }
 
-/* An array that no tensor can be is told of when it is read. */
+static size_t element_bytes(const struct sheaf__npy *npy)
+{
+    return npy->kind == SHEAF__NPY_NUMBERS ? sheaf_dtype_size(npy->dtype)
+           : npy->kind == SHEAF__NPY_TEXT  ? npy->width * 4
+                                           : npy->width;
+}
+
+/* A member that is no tensor is told of when it is read, as is one that is damaged: the others are sound. */
+static sheaf_status take_fault(struct npz_file *f, size_t i, struct sheaf__tensor_entry *e,
+                               sheaf_error *cause, sheaf_error *err)
+{
+    if (cause->status != SHEAF_ERR_UNIMPLEMENTED && cause->status != SHEAF_ERR_DATA_LOSS)
+        return sheaf__error_copy(err, cause);
+    f->faults[i] = sheaf__memdup(cause, sizeof(*cause));
+    if (!f->faults[i])
+        return sheaf__no_memory(err, "the names of tensors");
+    e->fault = cause->status;
+    e->cause = f->faults[i];
+    return SHEAF_OK;
+}
+
 static sheaf_status add_member(struct npz_file *f, size_t i, sheaf_error *err)
 {
     const struct sheaf__zip_member *m = sheaf__zip_member(f->zip, i);
@@ -181,18 +205,14 @@ static sheaf_status add_member(struct npz_file *f, size_t i, sheaf_error *err)
     if (!array)
         return SHEAF_OK;
     sheaf_error cause = {0};
-    const sheaf_status status = read_head(f, i, &cause);
-    if (status == SHEAF_ERR_UNIMPLEMENTED) {
-        e->why = "its array is of a dtype or a number of axes that no tensor has";
-        return SHEAF_OK;
-    }
-    if (status < 0) {
+    if (read_head(f, i, &cause) < 0) {
         sheaf__error_prefix(&cause, "member '%.100s'", m->name);
-        return sheaf__error_copy(err, &cause);
+        return take_fault(f, i, e, &cause, err);
     }
     e->fault = SHEAF_OK;
     e->dtype = f->arrays[i].dtype;
     e->shape = f->arrays[i].shape;
+    e->bytes = (uint64_t)sheaf_shape_elements(e->shape) * element_bytes(&f->arrays[i]);
     return SHEAF_OK;
 }
 
@@ -202,7 +222,8 @@ static sheaf_status open_file(struct npz_file *f, sheaf_error *err)
     const size_t count = sheaf__zip_count(f->zip);
     f->names = sheaf__calloc(count + 1, sizeof(*f->names));
     f->arrays = sheaf__calloc(count + 1, sizeof(*f->arrays));
-    if (!f->names || !f->arrays)
+    f->faults = sheaf__calloc(count + 1, sizeof(*f->faults));
+    if (!f->names || !f->arrays || !f->faults)
         return sheaf__no_memory(err, "the names of tensors");
     for (size_t i = 0; i < count; i++)
         SHEAF__TRY(add_member(f, i, err));

@@ -165,6 +165,7 @@ static sheaf_status add_tensors(struct safetensors_file *f, size_t number, sheaf
         *e = (struct sheaf__tensor_entry){.name = t->name,
                                           .dtype = t->dtype,
                                           .shape = t->shape,
+                                          .bytes = t->end - t->begin,
                                           .fault = t->fault,
                                           .why = t->why,
                                           .place = {number, s->data + t->begin}};

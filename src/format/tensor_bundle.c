@@ -69,6 +69,15 @@ static const struct sheaf__bundle_item *first_bytes(const sheaf_bundle *b,
     return found ? found : item;
 }
 
+/* Bytes of all slices together; strings, whose lengths differ, are not counted. */
+static uint64_t numbers(const struct sheaf__bundle_item *item)
+{
+    const sheaf_dtype dtype = (sheaf_dtype)item->dtype;
+    if (item->fault < 0 || dtype == SHEAF_STRING)
+        return 0;
+    return (uint64_t)sheaf_shape_elements(item->shape) * sheaf_dtype_size(dtype);
+}
+
 static sheaf_status add_items(struct bundle_file *f, sheaf_error *err)
 {
     const sheaf_bundle *b = f->bundle;
@@ -81,6 +90,7 @@ static sheaf_status add_items(struct bundle_file *f, sheaf_error *err)
         *e = (struct sheaf__tensor_entry){.name = item->key,
                                           .dtype = (sheaf_dtype)item->dtype,
                                           .shape = item->shape,
+                                          .bytes = item->slices ? numbers(item) : item->size,
                                           .fault = item->fault,
                                           .why = item->why,
                                           .place = {(uint64_t)first->shard, first->offset},

@@ -114,8 +114,10 @@ sheaf_status sheaf_tensor_file_get(const sheaf_tensor_file *f, size_t i,
     if (!f || i >= f->count)
         return SHEAF_END;
     const struct sheaf__tensor_entry *e = &f->entries[i];
-    *entry = (sheaf_tensor_file_entry){
-        .name = e->name, .dtype = e->fault < 0 ? SHEAF_INVALID_DTYPE : e->dtype, .shape = e->shape};
+    *entry = (sheaf_tensor_file_entry){.name = e->name,
+                                       .dtype = e->fault < 0 ? SHEAF_INVALID_DTYPE : e->dtype,
+                                       .shape = e->shape,
+                                       .bytes = (int64_t)e->bytes};
     return SHEAF_OK;
 }
 
@@ -135,6 +137,8 @@ sheaf_status sheaf__tensor_file_readable(const sheaf_tensor_file *f,
     const struct sheaf__place place = {f->path, SHEAF__UNKNOWN, SHEAF__UNKNOWN};
     if (e->fault >= 0)
         return SHEAF_OK;
+    if (e->cause)
+        return sheaf__error_copy(err, e->cause);
     return sheaf__error_at(err, e->fault, &place, "tensor '%.120s' cannot be read: %s", e->name,
                            e->why);
 }
@@ -193,9 +197,13 @@ sheaf_status sheaf_tensor_file_verify(sheaf_tensor_file *f, sheaf_error *err)
         return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "the file of tensors is NULL");
     if (sheaf__tensor_bundle(f))
         return sheaf_bundle_verify(sheaf__tensor_bundle(f), err);
-    for (size_t i = 0; f->format->check && i < f->count; i++)
-        if (f->entries[i].fault >= 0)
-            SHEAF__TRY(f->format->check(f, &f->entries[i], err));
+    for (size_t i = 0; f->format->check && i < f->count; i++) {
+        const struct sheaf__tensor_entry *e = &f->entries[i];
+        if (e->fault == SHEAF_ERR_DATA_LOSS)
+            return sheaf__tensor_file_readable(f, e, err);
+        if (e->fault >= 0)
+            SHEAF__TRY(f->format->check(f, e, err));
+    }
     return SHEAF_OK;
 }
 

@@ -15,8 +15,10 @@ struct sheaf__tensor_entry {
     const char *name; /* the format's */
     sheaf_dtype dtype;
     sheaf_shape shape;
-    sheaf_status fault; /* < 0: it cannot be read */
-    const char *why;    /* and why not; static storage */
+    uint64_t bytes;           /* of its elements, as the format has them */
+    sheaf_status fault;       /* < 0: it cannot be read */
+    const char *why;          /* and why not; static storage */
+    const sheaf_error *cause; /* or the error itself; the format's */
     uint64_t
         place[2];  /* number of its file and offset there: in this order reading is sequential */
     size_t number; /* the format's own */
@@ -43,7 +45,8 @@ struct sheaf_tensor_file {
     char *path;
     struct sheaf__tensor_entry *entries; /* sorted by name once it is open */
     size_t count, capacity;
-    const char *metadata; /* texts that the file has beside its tensors, as JSON's members; "": none */
+    const char
+        *metadata;    /* texts that the file has beside its tensors, as JSON's members; "": none */
     uint8_t *chunk;   /* made when needed */
     uint8_t *scratch; /* the format's; made when needed */
     const struct sheaf__tensor_entry *checked;

@@ -17,3 +17,17 @@ $SHEAF ckpt show single.safetensors flag half step
 $SHEAF ckpt show stored.npz a/b größe
 $SHEAF ckpt show stored.npz none 2>&1
 $SHEAF ckpt verify bad-crc.npz 2>&1 | sed 's/(.*//'
+echo --- members that are no tensors, strings by what they take in the file
+cp "$GOLDEN/npy/mixed.npz" .
+$SHEAF ckpt list mixed.npz
+$SHEAF ckpt list --json mixed.npz | head -4
+$SHEAF ckpt show mixed.npz texts
+$SHEAF ckpt show mixed.npz objects 2>&1
+$SHEAF ckpt verify mixed.npz 2>&1
+echo --- names that would steer a terminal
+python3 - <<'END'
+import json, struct
+head = json.dumps({'a\x1b[31m\u0085\\\n': {'dtype': 'U8', 'shape': [1], 'data_offsets': [0, 1]}}).encode()
+open('names.safetensors', 'wb').write(struct.pack('<Q', len(head)) + head + b'\x07')
+END
+$SHEAF ckpt list names.safetensors

@@ -435,6 +435,62 @@ static void npz_members_are_read_anywhere(void **state)
     sheaf__zip_free(z);
 }
 
+/* The error of opening, or of the tensor, which verifying finds as well if it is damage. */
+static sheaf_status read_member(const char *path, const char *name, sheaf_error *err)
+{
+    sheaf_tensor_file *f = NULL;
+    sheaf_tensor *t;
+    sheaf_error damage = {0};
+    if (sheaf_tensor_file_open(path, &f, err) < 0)
+        return err->status;
+    const sheaf_status status = sheaf_tensor_file_read(f, name, &t, err);
+    const sheaf_status verified = sheaf_tensor_file_verify(f, &damage);
+    if (status == SHEAF_ERR_DATA_LOSS) {
+        assert_int_equal(verified, status);
+        assert_string_equal(damage.message, err->message);
+    }
+    sheaf_tensor_file_free(f);
+    return status;
+}
+
+/* Members that are no tensors hide no others: "mixed.npz" has one of each kind. */
+static void npz_members_that_are_no_tensors(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        sheaf_status status;
+        const char *message;
+    } members[] = {
+        {"cut", SHEAF_ERR_DATA_LOSS, "member 'cut.npy': the file has 40 bytes and ends within"},
+        {"dates", SHEAF_ERR_UNIMPLEMENTED, "'<M8[D]', which is for dates or times"},
+        {"empty", SHEAF_ERR_DATA_LOSS, "member 'empty.npy': the file has 0 bytes"},
+        {"fields", SHEAF_ERR_UNIMPLEMENTED, "the elements have several fields"},
+        {"note.txt", SHEAF_ERR_UNIMPLEMENTED, "its member is no array of NumPy's"},
+        {"objects", SHEAF_ERR_UNIMPLEMENTED, "which is for objects, which only Python can read"},
+        {"long", SHEAF_ERR_UNIMPLEMENTED, "which is for numbers that are no tensor's"},
+    };
+    sheaf_tensor_file *f = open_golden("npy/mixed.npz");
+    sheaf_error err = {0};
+    sheaf_tensor *t;
+    rig_ok(sheaf_tensor_file_read(f, "floats", &t, &err), &err);
+    assert_true(sheaf_tensor_number(t, 2) == 2);
+    rig_ok(sheaf_tensor_file_read(f, "texts", &t, &err), &err);
+    assert_int_equal(sheaf_tensor_bytes(t, 0).size, 4);
+    assert_memory_equal(sheaf_tensor_bytes(t, 0).data, "añb", 4);
+    /* What they take in the file: three floats, two texts of three characters, two strings of three bytes. */
+    assert_int_equal(sheaf__tensor_file_find(f, "floats")->bytes, 12);
+    assert_int_equal(sheaf__tensor_file_find(f, "texts")->bytes, 24);
+    assert_int_equal(sheaf__tensor_file_find(f, "bytes")->bytes, 6);
+    assert_int_equal(f->count, 3 + sizeof(members) / sizeof(members[0]));
+    for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++)
+        rig_fails(sheaf_tensor_file_read(f, members[i].name, &t, &err), &err, members[i].status,
+                  members[i].message);
+    rig_fails(sheaf_tensor_file_verify(f, &err), &err, SHEAF_ERR_DATA_LOSS, members[0].message);
+    sheaf_tensor_file_free(f);
+    sheaf_frame_clear();
+}
+
 /* Numbers of a stored archive set to others: where, to what, and what is said. */
 static void npz_errors(void **state)
 {
@@ -475,11 +531,10 @@ static void npz_errors(void **state)
     rig_ok(sheaf__file_read_all(rig_path("a.npz"), 1 << 20, &bytes, &size, &err), &err);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char bad[1024];
-        sheaf_tensor_file *f = NULL;
         memcpy(bad, bytes, size);
         memcpy(bad + size - cases[i].at, cases[i].bytes, cases[i].size);
         rig_ok(sheaf__file_replace(rig_path("b.npz"), bad, size, &err), &err);
-        rig_fails(sheaf_tensor_file_open(rig_path("b.npz"), &f, &err), &err, cases[i].status,
+        rig_fails(read_member(rig_path("b.npz"), "a", &err), &err, cases[i].status,
                   cases[i].message);
         assert_non_null(strstr(err.file, "b.npz"));
     }
@@ -495,11 +550,10 @@ static void npz_errors(void **state)
         {30, '\0', "member 'a.npy' is called '' in its own header"},
     };
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        sheaf_tensor_file *f = NULL;
         const char right = bytes[names[i].at];
         bytes[names[i].at] = names[i].byte;
         rig_ok(sheaf__file_replace(rig_path("b.npz"), bytes, size, &err), &err);
-        rig_fails(sheaf_tensor_file_open(rig_path("b.npz"), &f, &err), &err, SHEAF_ERR_DATA_LOSS,
+        rig_fails(read_member(rig_path("b.npz"), "a", &err), &err, SHEAF_ERR_DATA_LOSS,
                   names[i].message);
         assert_non_null(strstr(err.file, "b.npz"));
         assert_true(err.offset == 30);
@@ -573,6 +627,7 @@ int main(void)
         rig_test(npz_is_numpy_s),
         rig_test(npz_members_are_read_anywhere),
         rig_test(npz_errors),
+        rig_test(npz_members_that_are_no_tensors),
         rig_test(checkpoints),
         rig_test(without_memory),
     };
