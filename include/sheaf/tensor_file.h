@@ -65,6 +65,9 @@ typedef struct sheaf_convert_options {
  *  at once, as those of one task, and may cut them; slices are put together first. Of several safetensors files, each but
  *  a single tensor's has at most `max_file_bytes` of tensors, in the order of names.
  *
+ *  NumPy's texts (`<U3`) are strings in UTF-8 here: they stay texts from one `.npz` to another; a checkpoint keeps their bytes and
+ *  not that they were texts, so that they go from there to an `.npz` as bytes (`S3`).
+ *
  *  Only checkpoints have an object graph: in the other formats it is a vector of bytes under its own name, from which it becomes
  *  one again. SHEAF_ERR_UNIMPLEMENTED: a dtype that the format has not (strings in safetensors; bfloat16 and smaller floats in
  *  `.npz`); SHEAF_ERR_INVALID_ARGUMENT: an option of another format, or `to` is a directory, a special file or no name;

@@ -22,13 +22,31 @@ static sheaf_status put_header(struct sheaf__zip_writer *w, const struct sheaf__
                                size_t width, sheaf_error *err)
 {
     struct sheaf__buf head = {0};
-    sheaf_status status = sheaf__npy_header(&head, item->out.dtype, item->out.shape, width, err);
+    sheaf_status status =
+        sheaf__npy_header(&head, item->out.dtype, item->out.shape, width, item->out.text, err);
     if (status < 0)
         sheaf__error_prefix(err, "tensor '%.60s'", item->out.name);
     else
         status = sheaf__zip_writer_put(w, head.data, head.size, err);
     sheaf__buf_free(&head);
     return status;
+}
+
+/* Where the character at `at` ends, which is UTF-8. */
+static size_t character_end(const sheaf_bytes *text, size_t at)
+{
+    at++;
+    while (at < text->size && ((uint8_t)text->data[at] & 0xc0) == 0x80)
+        at++;
+    return at;
+}
+
+static size_t width_of(const sheaf_bytes *text, bool characters)
+{
+    size_t count = 0;
+    for (size_t at = 0; at < text->size && characters; at = character_end(text, at))
+        count++;
+    return characters ? count : text->size;
 }
 
 /* The longest of some strings. NumPy fills the others up with zeros, and would take zeros of their own for those. */
@@ -43,7 +61,36 @@ static sheaf_status measure(const struct sheaf__convert_item *item, const sheaf_
                 "tensor '%.60s': string %lld ends in a zero byte, which is lost in NumPy's "
                 "files",
                 item->out.name, (long long)i);
-        *width = strings[i].size > *width ? strings[i].size : *width;
+        const size_t own = width_of(&strings[i], item->out.text);
+        *width = own > *width ? own : *width;
+    }
+    return SHEAF_OK;
+}
+
+static sheaf_status put_zeros(struct sheaf__zip_writer *w, size_t count, sheaf_error *err)
+{
+    static const uint8_t zeros[256];
+    for (size_t part; count; count -= part) {
+        part = count < sizeof(zeros) ? count : sizeof(zeros);
+        SHEAF__TRY(sheaf__zip_writer_put(w, zeros, part, err));
+    }
+    return SHEAF_OK;
+}
+
+/* As four bytes a character. */
+static sheaf_status put_characters(struct sheaf__zip_writer *w, const sheaf_bytes *text,
+                                   sheaf_error *err)
+{
+    for (size_t at = 0, end; at < text->size; at = end) {
+        const uint8_t first = (uint8_t)text->data[at];
+        const uint8_t own = first < 0x80 ? 0x7f : first < 0xe0 ? 0x1f : first < 0xf0 ? 0x0f : 7;
+        uint32_t point = first & own;
+        uint8_t bytes[4];
+        end = character_end(text, at);
+        for (size_t i = at + 1; i < end; i++)
+            point = point << 6 | ((uint8_t)text->data[i] & 0x3f);
+        sheaf__store32(bytes, point);
+        SHEAF__TRY(sheaf__zip_writer_put(w, bytes, sizeof(bytes), err));
     }
     return SHEAF_OK;
 }
@@ -51,7 +98,7 @@ static sheaf_status measure(const struct sheaf__convert_item *item, const sheaf_
 static sheaf_status put_strings(struct sheaf__zip_writer *w, const struct sheaf__convert_item *item,
                                 const sheaf_tensor *t, sheaf_error *err)
 {
-    static const uint8_t zeros[256];
+    const bool characters = item->out.text;
     const sheaf_bytes *strings = sheaf__tensor_host(t, err);
     const int64_t count = sheaf_tensor_elements(t);
     size_t width;
@@ -60,11 +107,12 @@ static sheaf_status put_strings(struct sheaf__zip_writer *w, const struct sheaf_
     SHEAF__TRY(measure(item, strings, count, &width, err));
     SHEAF__TRY(put_header(w, item, width, err));
     for (int64_t i = 0; i < count; i++) {
-        SHEAF__TRY(sheaf__zip_writer_put(w, strings[i].data, strings[i].size, err));
-        for (size_t left = width - strings[i].size, part; left; left -= part) {
-            part = left < sizeof(zeros) ? left : sizeof(zeros);
-            SHEAF__TRY(sheaf__zip_writer_put(w, zeros, part, err));
-        }
+        const size_t left = width - width_of(&strings[i], characters);
+        if (characters)
+            SHEAF__TRY(put_characters(w, &strings[i], err));
+        else
+            SHEAF__TRY(sheaf__zip_writer_put(w, strings[i].data, strings[i].size, err));
+        SHEAF__TRY(put_zeros(w, characters ? 4 * left : left, err));
     }
     return SHEAF_OK;
 }

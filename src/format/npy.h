@@ -41,11 +41,11 @@ size_t sheaf__npy_head_size(const uint8_t start[SHEAF__NPY_START]);
  * need no change. The caller's count. */
 sheaf_tensor *sheaf__npy_tensor(const struct sheaf__npy *npy, const uint8_t *data, void *owner,
                                 const char *path, sheaf_error *err);
-/* Appends what NumPy writes before the elements of an array: `width` is of a string. SHEAF_ERR_UNIMPLEMENTED: a dtype
- * that it does not have. */
+/* Appends what NumPy writes before the elements of an array: `width` is of a string, in bytes, or in characters if it
+ * is of those. SHEAF_ERR_UNIMPLEMENTED: a dtype that it does not have. */
 struct sheaf__buf;
 sheaf_status sheaf__npy_header(struct sheaf__buf *out, sheaf_dtype dtype, sheaf_shape shape,
-                               size_t width, sheaf_error *err);
+                               size_t width, bool characters, sheaf_error *err);
 /* As sheaf_npy_load(); the caller's count. */
 sheaf_tensor *sheaf__npy_load(const char *path, sheaf_error *err);
 

@@ -358,10 +358,10 @@ sheaf_status sheaf__npy_parse(const uint8_t *data, size_t size, const char *path
 #define GROWTH 21 /* digits that NumPy keeps room for, so that the first axis can grow in place */
 
 /* "<f4"; false: NumPy has no such dtype. */
-static bool put_descr(struct sheaf__str *text, sheaf_dtype dtype, size_t width)
+static bool put_descr(struct sheaf__str *text, sheaf_dtype dtype, size_t width, bool characters)
 {
     if (dtype == SHEAF_STRING) {
-        sheaf__str_printf(text, "|S%zu", width);
+        sheaf__str_printf(text, "%s%zu", characters ? "<U" : "|S", width);
         return true;
     }
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
@@ -374,11 +374,11 @@ static bool put_descr(struct sheaf__str *text, sheaf_dtype dtype, size_t width)
 }
 
 sheaf_status sheaf__npy_header(struct sheaf__buf *out, sheaf_dtype dtype, sheaf_shape shape,
-                               size_t width, sheaf_error *err)
+                               size_t width, bool characters, sheaf_error *err)
 {
     struct sheaf__str text = {0};
     sheaf__str_add(&text, "{'descr': '");
-    if (!put_descr(&text, dtype, width)) {
+    if (!put_descr(&text, dtype, width, characters)) {
         sheaf__str_free(&text);
         return sheaf__error(err, SHEAF_ERR_UNIMPLEMENTED, "NumPy's files have no dtype %s",
                             sheaf_dtype_name(dtype));

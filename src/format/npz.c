@@ -212,6 +212,7 @@ static sheaf_status add_member(struct npz_file *f, size_t i, sheaf_error *err)
     e->fault = SHEAF_OK;
     e->dtype = f->arrays[i].dtype;
     e->shape = f->arrays[i].shape;
+    e->text = f->arrays[i].kind == SHEAF__NPY_TEXT;
     e->bytes = (uint64_t)sheaf_shape_elements(e->shape) * element_bytes(&f->arrays[i]);
     return SHEAF_OK;
 }

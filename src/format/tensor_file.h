@@ -16,6 +16,7 @@ struct sheaf__tensor_entry {
     sheaf_dtype dtype;
     sheaf_shape shape;
     uint64_t bytes;           /* of its elements, as the format has them */
+    bool text;                /* its strings are NumPy\'s of characters, here in UTF-8 */
     sheaf_status fault;       /* < 0: it cannot be read */
     const char *why;          /* and why not; static storage */
     const sheaf_error *cause; /* or the error itself; the format's */

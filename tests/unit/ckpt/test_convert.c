@@ -186,6 +186,12 @@ static void comes_back_from_everywhere(void **state)
     check_same_bytes(rig_path("j.safetensors"), told);
     convert(rig_golden("npy/stored.npz"), rig_path("h.npz"), NULL);
     check_same_bytes(rig_path("h.npz"), rig_golden("npy/stored.npz"));
+    /* NumPy's texts stay texts, and are UTF-8 elsewhere. */
+    const char *texts = rig_golden("npy/texts.npz");
+    convert(texts, rig_path("k.npz"), NULL);
+    check_same_bytes(rig_path("k.npz"), texts);
+    convert(texts, rig_path("l"), NULL);
+    check_equal(texts, rig_path("l"), 0);
 }
 
 /* The object graph comes back, too. */

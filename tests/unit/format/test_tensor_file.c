@@ -343,7 +343,7 @@ static void rewrite(sheaf_tensor_file *f, const char *path, bool deflate)
         char name[64];
         snprintf(name, sizeof(name), "%s.npy", e->name);
         sheaf_tensor *t = sheaf__tensor_file_whole(f, e, &err);
-        rig_ok(sheaf__npy_header(&head, e->dtype, e->shape, 0, &err), &err);
+        rig_ok(sheaf__npy_header(&head, e->dtype, e->shape, 0, false, &err), &err);
         rig_ok(sheaf__zip_writer_begin(w, name, deflate, &err), &err);
         rig_ok(sheaf__zip_writer_put(w, head.data, head.size, &err), &err);
         rig_ok(sheaf__zip_writer_put(w, sheaf__tensor_host(t, &err),
@@ -520,7 +520,7 @@ static void npz_errors(void **state)
     sheaf_error err;
     char *bytes = NULL;
     size_t size;
-    rig_ok(sheaf__npy_header(&head, SHEAF_UINT8, SHEAF_SHAPE(2), 0, &err), &err);
+    rig_ok(sheaf__npy_header(&head, SHEAF_UINT8, SHEAF_SHAPE(2), 0, false, &err), &err);
     rig_ok(sheaf__zip_writer_open(rig_path("a.npz"), &w, &err), &err);
     rig_ok(sheaf__zip_writer_begin(w, "a.npy", false, &err), &err);
     rig_ok(sheaf__zip_writer_put(w, head.data, head.size, &err), &err);

@@ -1,4 +1,5 @@
-"""python mixed.py OUTDIR: OUTDIR/npy/mixed.npz, an archive of NumPy's some of whose members are no tensors, or damaged."""
+"""python mixed.py OUTDIR: in OUTDIR/npy, mixed.npz, an archive of NumPy's some of whose members are no tensors, or damaged; and
+texts.npz, texts of one to four bytes a character."""
 import io
 import os
 import sys
@@ -33,3 +34,4 @@ with zipfile.ZipFile(os.path.join(sys.argv[1], 'npy', 'mixed.npz'), 'w') as arch
     archive.writestr(member('cut.npy'), saved(ARRAYS['floats'])[:40])
     archive.writestr(member('empty.npy'), b'')
     archive.writestr(member('note.txt'), 'no array')
+np.savez(os.path.join(sys.argv[1], 'npy', 'texts.npz'), t=np.array([['', 'abc'], ['\xe9\u20ac\U0001f600', '\u07ff']]), b=np.array([b'x', b'yz']))
