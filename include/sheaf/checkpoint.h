@@ -77,7 +77,8 @@ SHEAF_API const sheaf_sharding_callback *sheaf_shard_all_in_one(void);
  *  order, and what does not fit goes on in the next one, as a slice along the axis that takes the fewest. Counted are the bytes
  *  of elements: not lengths of strings, not the object graph. Where no index of any axis fits and TensorFlow never ends, an
  *  index of the longest one is cut in its turn; a single element of more bytes has a shard of its own, with a warning. Empty
- *  tensors, which TensorFlow loses, are kept. A save with `bytes` < 1 is SHEAF_ERR_INVALID_ARGUMENT. Values of strings are fetched from their task. */
+ *  tensors, which TensorFlow loses, are kept, and strings, whose parts it cannot read again, are never cut: of more bytes
+ *  they have a shard of their own, likewise. A save with `bytes` < 1 is SHEAF_ERR_INVALID_ARGUMENT. Values of strings are fetched from their task. */
 SHEAF_API sheaf_sharding_callback sheaf_shard_max_size(int64_t bytes);
 /** At most `shards` shards per task: each tensor goes where the fewest bytes are by then, taking turns where they are equal. A
  *  save with `shards` < 1 is SHEAF_ERR_INVALID_ARGUMENT. */

@@ -199,16 +199,15 @@ static struct cut smallest_cut(sheaf_shape rest)
     return cut;
 }
 
-/* Puts what is too large for any shard into one of its own. */
+/* Puts what is too large for any shard into one of its own: `what` is "an element". */
 static void put_alone(struct filling *f, const sheaf_shardable *t, const struct sheaf__slice *part,
-                      int64_t bytes)
+                      int64_t bytes, const char *what)
 {
     if (f->warned != t)
-        sheaf__log(
-            SHEAF_LOG_WARN,
-            "tensor '%s': an element of %lld bytes cannot be partitioned into a shard of max "
-            "shard size %lld bytes; an individual shard exceeds the max shard size",
-            sheaf_shardable_key(t), (long long)bytes, (long long)f->most);
+        sheaf__log(SHEAF_LOG_WARN,
+                   "tensor '%s': %s of %lld bytes cannot be partitioned into a shard of max "
+                   "shard size %lld bytes; an individual shard exceeds the max shard size",
+                   sheaf_shardable_key(t), what, (long long)bytes, (long long)f->most);
     f->warned = t;
     if (f->count)
         next_shard(f);
@@ -240,7 +239,7 @@ static void put_in_parts(struct filling *f, const sheaf_shardable *t, struct she
         else if (elements > 1)
             put_in_parts(f, t, part, part_size);
         else
-            put_alone(f, t, &part, part_size.bytes);
+            put_alone(f, t, &part, part_size.bytes, "an element");
         if (f->left == 0)
             next_shard(f);
         rest.offset[cut.axis] += cut.length;
@@ -249,6 +248,18 @@ static void put_in_parts(struct filling *f, const sheaf_shardable *t, struct she
     }
     if (empty || sheaf_shape_elements(rest.shape))
         put(f, t, &rest, size.bytes);
+}
+
+/* TensorFlow cuts strings, too, and then cannot read them: "Dtype string not supported". */
+static void put_strings(struct filling *f, const sheaf_shardable *t, int64_t bytes)
+{
+    if (bytes > f->most) {
+        put_alone(f, t, &t->slice, bytes, "strings");
+        return;
+    }
+    if (bytes > f->left)
+        next_shard(f);
+    put(f, t, &t->slice, bytes);
 }
 
 static bool is_large_scalar(const struct filling *f, const sheaf_shardable *t, int64_t bytes)
@@ -260,7 +271,10 @@ static void fill(struct filling *f, sheaf_shardable *const *tensors, const struc
                  size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        if (tensors[i]->slice.shape.rank) {
+        const bool strings = sheaf_shardable_dtype(tensors[i]) == SHEAF_STRING;
+        if (strings && tensors[i]->slice.shape.rank) {
+            put_strings(f, tensors[i], sizes[i].bytes);
+        } else if (tensors[i]->slice.shape.rank) {
             put_in_parts(f, tensors[i], tensors[i]->slice, sizes[i]);
         } else if (!is_large_scalar(f, tensors[i], sizes[i].bytes)) {
             if (sizes[i].bytes > f->left)
@@ -272,7 +286,7 @@ static void fill(struct filling *f, sheaf_shardable *const *tensors, const struc
     for (size_t i = 0; i < count; i++) {
         if (is_large_scalar(f, tensors[i], sizes[i].bytes)) {
             next_shard(f);
-            put_alone(f, tensors[i], &tensors[i]->slice, sizes[i].bytes);
+            put_alone(f, tensors[i], &tensors[i]->slice, sizes[i].bytes, "an element");
         }
     }
 }

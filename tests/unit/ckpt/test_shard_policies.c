@@ -126,6 +126,18 @@ static void expected_text(const struct list *l, const json_t *shards, char *text
     }
 }
 
+/* Strings that TensorFlow cuts, and cannot read then: we do not. */
+static bool has_strings(const json_t *one)
+{
+    const json_t *t;
+    size_t k;
+    bool found = false;
+    json_array_foreach(json_object_get(one, "tensors"), k, t) found |=
+        !strcmp(json_string_value(json_object_get(t, "dtype")), "string") &&
+        json_array_size(json_object_get(t, "shape"));
+    return found;
+}
+
 /* S215, R8.9, R8.10, T8.2-T8.16, T8.18: the plans of TensorFlow's own MaxShardSizePolicy for 150 lists of
  * tensors. What it loses, tensors without elements, is looked at below. */
 static void s215_max_size_cuts_as_tensorflow(void **state)
@@ -139,6 +151,8 @@ static void s215_max_size_cuts_as_tensorflow(void **state)
     assert_int_equal(json_array_size(cases), 150);
     json_array_foreach(cases, i, one)
     {
+        if (has_strings(one))
+            continue;
         SHEAF_FRAME
         {
             struct list l = {0};
@@ -176,18 +190,21 @@ static void s215_max_size_keeps_everything(void **state)
     sheaf_sharding_callback policy = sheaf_shard_max_size(4);
     assert_string_equal(plan_text(&l, &policy, true),
                         " e[] i[2 2 0,1:0,1] | i[2 2 0,1:1,1] | i[2 2 1,1:0,1] | i[2 2 1,1:1,1] | "
-                        "one[] none[] | w[3 0,1] | w[3 1,1] | w[3 2,1]");
+                        "one[] none[] | w[]");
     const char *log = rig_log_take();
     assert_null(strstr(log, "'i'"));
-    assert_non_null(strstr(log, "tensor 'w': an element of 11 bytes cannot be partitioned into a "
+    assert_non_null(strstr(log, "tensor 'w': strings of 14 bytes cannot be partitioned into a "
                                 "shard of max shard size 4 bytes"));
     assert_null(strstr(strstr(log, "'w'") + 1, "'w'")); /* once a tensor */
     policy = sheaf_shard_max_size(3);
     assert_string_equal(
         plan_text(&l, &policy, true),
         " e[] | i[2 2 0,1:0,1] | i[2 2 0,1:1,1] | i[2 2 1,1:0,1] | i[2 2 1,1:1,1] | "
-        "one[] | none[] | w[3 0,1] | w[3 1,1] | w[3 2,1]");
+        "one[] | none[] | w[]");
     rig_log_take();
+    policy = sheaf_shard_max_size(14);
+    assert_string_equal(plan_text(&l, &policy, true),
+                        " e[] i[2 2 0,1:0,2] i[2 2 1,1:0,1] | i[2 2 1,1:1,1] one[] none[] | w[]");
     policy = sheaf_shard_max_size(INT64_MAX);
     assert_string_equal(plan_text(&l, &policy, true), " e[] i[] one[] none[] w[]");
     free_list(&l);
