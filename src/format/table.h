@@ -38,6 +38,7 @@ struct sheaf__table {
     const char *file;
     uint64_t meta_offset, meta_size;
     uint64_t index_offset, index_size;
+    size_t padding; /* offset of what fills the footer up */
 };
 
 /* One entry; everything is valid during the call only. `offset` is that of its block in the file.
@@ -59,7 +60,7 @@ sheaf_status sheaf__table_open(struct sheaf__table *t, const void *data, size_t 
  * that does not parse, a key that is not above the one before it. */
 sheaf_status sheaf__table_walk(const struct sheaf__table *t, sheaf__table_fn fn, void *user,
                                sheaf_error *err);
-/* Checks the metaindex block, which no reader needs. */
+/* Checks what no reader needs: the metaindex block, and that zeros fill the footer up, which has no checksum. */
 sheaf_status sheaf__table_check_meta(const struct sheaf__table *t, sheaf_error *err);
 
 #endif

@@ -36,6 +36,7 @@ sheaf_status sheaf__table_open(struct sheaf__table *t, const void *data, size_t 
     if (!sheaf__cursor_varint(&c, &t->meta_offset) || !sheaf__cursor_varint(&c, &t->meta_size) ||
         !sheaf__cursor_varint(&c, &t->index_offset) || !sheaf__cursor_varint(&c, &t->index_size))
         return damaged(t, size - FOOTER_SIZE, "bad block handle in the footer", err);
+    t->padding = size - 8 - (size_t)(c.end - c.at);
     return SHEAF_OK;
 }
 
@@ -212,6 +213,9 @@ sheaf_status sheaf__table_walk(const struct sheaf__table *t, sheaf__table_fn fn,
 sheaf_status sheaf__table_check_meta(const struct sheaf__table *t, sheaf_error *err)
 {
     struct block b;
+    for (size_t i = t->padding; i < t->size - 8; i++)
+        if (t->data[i])
+            return damaged(t, i, "the footer is filled up with something else than zeros", err);
     SHEAF__TRY(open_block(t, t->meta_offset, t->meta_size, &b, err));
     sheaf__free(b.memory);
     return SHEAF_OK;
