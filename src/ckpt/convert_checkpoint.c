@@ -132,6 +132,19 @@ static sheaf_status write_shard(struct writing *w, size_t shard, sheaf_error *er
     return sheaf__bundle_writer_finish(out, err);
 }
 
+static sheaf_status sweep_beside(const struct writing *w, sheaf_error *err)
+{
+    char *index = sheaf__bundle_index_path(w->c->to), *sidecar = sheaf__sidecar_path(w->c->to);
+    const bool made = index && sidecar;
+    if (made) {
+        sheaf__convert_sweep(index);
+        sheaf__convert_sweep(sidecar);
+    }
+    sheaf__free(index);
+    sheaf__free(sidecar);
+    return made ? SHEAF_OK : no_memory(err);
+}
+
 static sheaf_status write_shards(struct writing *w, sheaf_error *err)
 {
     w->temporary = sheaf__printf("%s_temp", w->c->to);
@@ -140,6 +153,7 @@ static sheaf_status write_shards(struct writing *w, sheaf_error *err)
         return no_memory(err);
     if (sheaf__file_exists(w->temporary))
         sheaf__sweep_temporary(w->temporary);
+    SHEAF__TRY(sweep_beside(w, err));
     SHEAF__TRY(sheaf__file_mkdir(w->temporary, 0, err));
     for (size_t i = 0; i < w->plan.count; i++) {
         w->parts[i] = sheaf__printf("%s/part-%05zu-of-%05zu", w->temporary, i, w->plan.count);

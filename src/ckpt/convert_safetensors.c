@@ -114,8 +114,10 @@ static sheaf_status write_file(struct writing *w, size_t number, sheaf_error *er
     sheaf_status status = SHEAF_OK;
     if (!list || !path)
         status = sheaf__no_memory(err, "writing a safetensors file");
-    else
+    if (status >= 0) {
+        sheaf__convert_sweep(path);
         status = sheaf__file_open(path, SHEAF__FILE_REPLACE, &w->open[number], err);
+    }
     if (status >= 0) {
         if (count)
             memcpy(list, w->sorted + first, count * sizeof(*list));
@@ -167,6 +169,8 @@ static sheaf_status write_index(const struct writing *w, sheaf_error *err)
     struct sheaf__str json = {0};
     char *path = sheaf__printf("%s.safetensors" INDEX, w->stem);
     put_index(w, &json);
+    if (path)
+        sheaf__convert_sweep(path);
     sheaf_status status = path && !json.failed
                               ? sheaf__file_replace(path, json.text, json.size, err)
                               : sheaf__no_memory(err, "the index of a safetensors file");

@@ -18,7 +18,7 @@ stop() {
     pid=$!
     until compgen -G "$pattern" >pattern.txt || ! kill -0 $pid; do sleep 0.01; done
     kill -s "$signal" $pid
-    wait $pid
+    { wait $pid; } 2>pattern.txt # where the shell says that it was killed
     echo "exit $?"
 }
 
@@ -34,3 +34,11 @@ stop INT 'many_temp/part-00010-*' reshard --max-size 4 small.safetensors many
 echo --- left
 cat x.npz
 ls -A
+
+echo --- killed, and once more: what the first one left is gone, what only looks like it stays
+echo mine >x.npz.tmp-mine
+stop KILL 'x.npz.tmp-*-*' convert --deflate large.safetensors x.npz
+stop KILL 'z-*.tmp-*' convert large.safetensors z.safetensors.index.json
+ls | sed -n 's/-[0-9]*-[0-9]*$/-PID-N/p'
+for to in x.npz z.safetensors.index.json; do $SHEAF ckpt convert small.safetensors $to; done
+ls
