@@ -26,7 +26,8 @@ typedef struct sheaf_tensor_file_entry {
     const char *name;  /**< valid as long as the object */
     sheaf_dtype dtype; /**< SHEAF_INVALID_DTYPE: it cannot be read, and reading it says why */
     sheaf_shape shape;
-    int64_t bytes; /**< of its elements, as the format has them: of NumPy's texts four each character */
+    int64_t
+        bytes; /**< of its elements, as the format has them: four a character of NumPy's texts */
 } sheaf_tensor_file_entry;
 /** Tensor `i` in the order of names. SHEAF_END past the last. */
 SHEAF_API sheaf_status sheaf_tensor_file_get(const sheaf_tensor_file *f, size_t i,
