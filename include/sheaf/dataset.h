@@ -234,11 +234,15 @@ SHEAF_API sheaf_dataset *sheaf_dataset_shuffle(sheaf_dataset *d, int64_t buffer_
 
 /** count negative: for ever. */
 SHEAF_API sheaf_dataset *sheaf_dataset_repeat(sheaf_dataset *d, int64_t count);
+/** The first elements; all for a negative count. For one below -1 the cardinality is unknown; TensorFlow says that it is the
+ *  count itself from -3 on (R9.2). */
 SHEAF_API sheaf_dataset *sheaf_dataset_take(sheaf_dataset *d, int64_t count);
+/** All but the first elements; none for a negative count. Behind an error among the first it counts anew, as TensorFlow
+ *  does. */
 SHEAF_API sheaf_dataset *sheaf_dataset_skip(sheaf_dataset *d, int64_t count);
 /** As count and index of a shard: the worker's own, filled in by the autoshard policy HINT (R2.24). */
 #define SHEAF_SHARD_HINT (-1)
-/** Elements index, index + count, … (R2.27). */
+/** Elements index, index + count, … (R2.27). An error is none of them, and comes in every shard. */
 SHEAF_API sheaf_dataset *sheaf_dataset_shard(sheaf_dataset *d, int64_t count, int64_t index);
 /** Pairs (start + position, element). */
 SHEAF_API sheaf_dataset *sheaf_dataset_enumerate(sheaf_dataset *d, int64_t start);

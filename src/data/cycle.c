@@ -65,7 +65,8 @@ static sheaf_status leave_slot(struct sheaf__cycle *c, size_t count, sheaf_statu
 {
     if (status < 0)
         sheaf__iter_unnamed(err);
-    c->in_block += count;
+    /* Where threads run, an error has the place of an element (interleave_crew.c). */
+    c->in_block += count + (status < 0 && c->p->threads > 0);
     if (status == SHEAF_END) {
         sheaf__iter_free(c->slots[c->at]);
         c->slots[c->at] = NULL;

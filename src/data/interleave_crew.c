@@ -19,8 +19,7 @@ struct source {
     struct sheaf__rows rows; /* read ahead */
     size_t bytes;            /* of them, about */
     sheaf_error err;         /* after the rows; reading goes on once it was taken */
-    bool ended;              /* after the rows */
-    bool failed;             /* there is only an error, which takes no turn in the cycle */
+    bool ended;              /* after the rows, and the error */
     bool busy;               /* a thread has it */
 };
 
@@ -116,7 +115,7 @@ static void take_input(struct sheaf__interleave_crew *crew)
     else if (status < 0 && s)
         s->err = err;
     if (s)
-        s->failed = s->ended = status < 0;
+        s->ended = status < 0;
     sheaf__rows_free(&rows);
     sheaf__mutex_lock(&crew->lock);
     crew->input_busy = false;
@@ -173,7 +172,6 @@ static void read_ahead(struct sheaf__interleave_crew *crew, struct source *s)
     if (status == SHEAF_OK)
         status = sheaf__rows_move(&rows, rows.count, &s->rows, &err);
     s->bytes += bytes;
-    s->failed = failed_open;
     s->ended = status == SHEAF_END || failed_open;
     if (status < 0)
         s->err = err;
@@ -227,6 +225,14 @@ static void advance(struct sheaf__interleave_crew *crew)
     crew->at = (crew->at + 1) % crew->p->cycle;
 }
 
+/* The slot at hand has given so many. */
+static void take_turn(struct sheaf__interleave_crew *crew, size_t count)
+{
+    crew->in_block += count;
+    if (crew->in_block == crew->p->block)
+        advance(crew);
+}
+
 static bool has_news(const struct source *s)
 {
     return s && (s->rows.count > 0 || s->err.status < 0 || (s->ended && !s->busy));
@@ -245,7 +251,8 @@ static void look_around(struct sheaf__interleave_crew *crew)
     }
 }
 
-/* What the slot at hand has: rows, an error, or its end. SHEAF_PENDING: nothing yet. */
+/* What the slot at hand has: rows, an error, which has the place of a row, or its end. SHEAF_PENDING: nothing
+ * yet. */
 static sheaf_status read_slot(struct sheaf__interleave_crew *crew, size_t want,
                               struct sheaf__rows *rows, sheaf_error *err)
 {
@@ -257,24 +264,23 @@ static sheaf_status read_slot(struct sheaf__interleave_crew *crew, size_t want,
         if (want > crew->p->block - crew->in_block)
             want = crew->p->block - crew->in_block;
         SHEAF__TRY(sheaf__rows_move(&s->rows, want, rows, err));
-        crew->in_block += before - s->rows.count;
         s->bytes -= s->bytes / before * (before - s->rows.count);
         if (s->rows.count == 0)
             s->bytes = 0;
-        if (crew->in_block == crew->p->block)
-            advance(crew);
+        take_turn(crew, before - s->rows.count);
         return SHEAF_OK;
     }
-    sheaf_status status = sheaf__error_copy(err, &s->err);
-    s->err.status = SHEAF_OK;
-    if (status < 0 && !s->failed)
+    if (s->err.status < 0) {
+        sheaf_status status = sheaf__error_copy(err, &s->err);
+        s->err.status = SHEAF_OK;
+        take_turn(crew, 1);
         return status;
+    }
     crew->slots[crew->at] = NULL;
     crew->open--;
     crew->dead = s;
-    if (!s->failed)
-        advance(crew);
-    return status;
+    advance(crew);
+    return SHEAF_OK;
 }
 
 /* Puts the next source into the empty slot at hand. SHEAF_PENDING: none yet; SHEAF_END: nothing is

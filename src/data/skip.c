@@ -55,7 +55,9 @@ static sheaf_status skip(struct skip_iter *it,
     if (it->left == 0)
         return SHEAF_OK;
     sheaf_status status = pass(it->base.inputs[0], (uint64_t)it->left, &passed, err);
-    it->left -= (int64_t)passed.count;
+    /* Behind an error TensorFlow counts anew. */
+    if (status >= 0 || ((const struct skip *)sheaf__iter_params(&it->base))->unread)
+        it->left -= (int64_t)passed.count;
     return status;
 }
 

@@ -235,7 +235,10 @@ static struct item next(int i)
         s->left -= in.kind == NUMBER || in.kind == LIST;
         return in;
     case SKIP:
-        return next_kept(i, skip_keeps);
+        in = next_kept(i, skip_keeps);
+        if (in.kind == ERROR && s->left > 0)
+            s->left = s->a; /* it counts anew */
+        return in;
     case SHARD:
         return next_kept(i, shard_keeps);
     case REBATCH:
