@@ -124,6 +124,36 @@ static void test_golden_ops(void **state)
     json_decref(root);
 }
 
+/* Any negative count is for ever, everything, or nothing left, as TensorFlow has it (R9.2). The cardinality of a take below
+ * -2 is the count itself there, which means nothing. */
+static void test_negative_counts(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *input;
+        int64_t take, skip, repeat;
+    } rows[] = {{"5", SHEAF_UNKNOWN, 0, SHEAF_INFINITE},
+                {"0", SHEAF_UNKNOWN, 0, 0},
+                {"infinite", SHEAF_UNKNOWN, SHEAF_INFINITE, SHEAF_INFINITE},
+                {"unknown", SHEAF_UNKNOWN, SHEAF_UNKNOWN, SHEAF_INFINITE}};
+    for (size_t i = 0; i < 4; i++)
+        for (int64_t count = -7; count < -1; count++) {
+            sheaf_dataset *take = sheaf_dataset_take(input(rows[i].input), count),
+                          *skip = sheaf_dataset_skip(input(rows[i].input), count),
+                          *repeat = sheaf_dataset_repeat(input(rows[i].input), count);
+            assert_int_equal(sheaf_dataset_cardinality(take), rows[i].take);
+            assert_int_equal(sheaf_dataset_cardinality(skip), rows[i].skip);
+            assert_int_equal(sheaf_dataset_cardinality(repeat), rows[i].repeat);
+            sheaf_dataset_free(take);
+            assert_gives(skip, "[]");
+            sheaf_dataset_free(repeat);
+        }
+    assert_gives(sheaf_dataset_take(input("5"), -7), "[0, 1, 2, 3, 4]");
+    assert_gives(sheaf_dataset_take(sheaf_dataset_take(infinite(), -7), 5), "[0, 1, 2, 0, 1]");
+    assert_gives(sheaf_dataset_take(sheaf_dataset_repeat(input("5"), -7), 7),
+                 "[0, 1, 2, 3, 4, 0, 1]");
+}
+
 static void test_golden_ranges(void **state)
 {
     (void)state;
@@ -161,6 +191,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         rig_test(test_golden_ops),
+        rig_test(test_negative_counts),
         rig_test(test_golden_ranges),
         rig_test(test_extreme_ranges),
     };
