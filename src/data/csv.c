@@ -247,7 +247,7 @@ static sheaf_dataset *rows_of(sheaf_dataset *names, const sheaf_csv_options *opt
 sheaf_dataset *sheaf_csv_files(const char *const *paths, size_t count,
                                const sheaf_csv_options *options)
 {
-    return rows_of(sheaf__files_of(paths, count), options);
+    return rows_of(sheaf__files_of(SHEAF__STAGE_CSV, paths, count), options);
 }
 
 sheaf_dataset *sheaf_csv(const char *path, const sheaf_csv_options *options)
@@ -257,5 +257,5 @@ sheaf_dataset *sheaf_csv(const char *path, const sheaf_csv_options *options)
 
 sheaf_dataset *sheaf_open_csv(const sheaf_element *in, void *user)
 {
-    return rows_of(sheaf__files_of_element(in, SHEAF__STAGE_CSV), user);
+    return rows_of(sheaf__files_of_element(SHEAF__STAGE_CSV, in), user);
 }

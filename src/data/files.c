@@ -6,18 +6,33 @@
 #include "data/from_slices.h"
 #include "data/function.h"
 
-sheaf_dataset *sheaf__files_of(const char *const *paths, size_t count)
+static sheaf_status check_names(const char *const *paths, size_t count, sheaf_error *err)
 {
+    if (!paths && count > 0)
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                            "the list of %zu names of files is NULL", count);
+    for (size_t i = 0; i < count; i++)
+        if (!paths[i])
+            return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "name %zu of %zu files is NULL",
+                                i + 1, count);
+    return SHEAF_OK;
+}
+
+sheaf_dataset *sheaf__files_of(enum sheaf__stage_id id, const char *const *paths, size_t count)
+{
+    sheaf_error err = {0};
+    if (check_names(paths, count, &err) < 0)
+        return sheaf__dataset_failed(NULL, id, &err);
     sheaf_dataset *d = sheaf__from_strings(SHEAF__STAGE_FROM_SLICES, paths, count);
     d->number = 0;
     return d;
 }
 
-sheaf_dataset *sheaf__files_of_element(const sheaf_element *e, enum sheaf__stage_id id)
+sheaf_dataset *sheaf__files_of_element(enum sheaf__stage_id id, const sheaf_element *e)
 {
     sheaf_error err = {0};
     char *path = sheaf__path_of(e, &err);
-    sheaf_dataset *d = path ? sheaf__files_of((const char *const *)&path, 1)
+    sheaf_dataset *d = path ? sheaf__files_of(id, (const char *const *)&path, 1)
                             : sheaf__dataset_failed(NULL, id, &err);
     sheaf__free(path);
     return d;

@@ -8,8 +8,8 @@
 
 /* The input of a stage `id` that a user made of names of files, or of an element that is one: both
  * are one stage for the user. */
-sheaf_dataset *sheaf__files_of(const char *const *paths, size_t count);
-sheaf_dataset *sheaf__files_of_element(const sheaf_element *e, enum sheaf__stage_id id);
+sheaf_dataset *sheaf__files_of(enum sheaf__stage_id id, const char *const *paths, size_t count);
+sheaf_dataset *sheaf__files_of_element(enum sheaf__stage_id id, const sheaf_element *e);
 
 /* SHEAF_ERR_INVALID_ARGUMENT: the input gives no names. */
 sheaf_status sheaf__files_check(const sheaf_dataset *d, sheaf_error *err);

@@ -34,7 +34,7 @@ static sheaf_dataset *records_of(sheaf_dataset *names, const sheaf_fixed_records
 sheaf_dataset *sheaf_fixed_records_files(const char *const *paths, size_t count,
                                          const sheaf_fixed_records_options *options)
 {
-    return records_of(sheaf__files_of(paths, count), options);
+    return records_of(sheaf__files_of(SHEAF__STAGE_FIXED_RECORDS, paths, count), options);
 }
 
 sheaf_dataset *sheaf_fixed_records(const char *path, const sheaf_fixed_records_options *options)
@@ -44,5 +44,5 @@ sheaf_dataset *sheaf_fixed_records(const char *path, const sheaf_fixed_records_o
 
 sheaf_dataset *sheaf_open_fixed_records(const sheaf_element *in, void *user)
 {
-    return records_of(sheaf__files_of_element(in, SHEAF__STAGE_FIXED_RECORDS), user);
+    return records_of(sheaf__files_of_element(SHEAF__STAGE_FIXED_RECORDS, in), user);
 }

@@ -181,9 +181,6 @@ sheaf_dataset *sheaf__from_tensor(enum sheaf__stage_id id, sheaf_tensor *t, cons
 static sheaf_status prepare_strings(struct from_slices *p, const char *const *strings, size_t count,
                                     sheaf_error *err)
 {
-    for (size_t i = 0; i < count; i++)
-        if (!strings || !strings[i])
-            return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "name %zu of a file is NULL", i);
     sheaf_bytes *views = sheaf__alloc_array(count, sizeof(*views));
     if (!views)
         return sheaf__no_memory(err, "names of files");

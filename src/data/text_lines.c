@@ -17,7 +17,7 @@ static sheaf_dataset *lines_of(sheaf_dataset *names, const sheaf_text_lines_opti
 sheaf_dataset *sheaf_text_lines_files(const char *const *paths, size_t count,
                                       const sheaf_text_lines_options *options)
 {
-    return lines_of(sheaf__files_of(paths, count), options);
+    return lines_of(sheaf__files_of(SHEAF__STAGE_TEXT_LINES, paths, count), options);
 }
 
 sheaf_dataset *sheaf_text_lines(const char *path, const sheaf_text_lines_options *options)
@@ -27,5 +27,5 @@ sheaf_dataset *sheaf_text_lines(const char *path, const sheaf_text_lines_options
 
 sheaf_dataset *sheaf_open_text_lines(const sheaf_element *in, void *user)
 {
-    return lines_of(sheaf__files_of_element(in, SHEAF__STAGE_TEXT_LINES), user);
+    return lines_of(sheaf__files_of_element(SHEAF__STAGE_TEXT_LINES, in), user);
 }

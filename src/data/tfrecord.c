@@ -12,7 +12,7 @@ static sheaf_dataset *records_of(sheaf_dataset *names)
 
 sheaf_dataset *sheaf_tfrecord_files(const char *const *paths, size_t count)
 {
-    return records_of(sheaf__files_of(paths, count));
+    return records_of(sheaf__files_of(SHEAF__STAGE_TFRECORD, paths, count));
 }
 
 sheaf_dataset *sheaf_tfrecord(const char *path)
@@ -23,5 +23,5 @@ sheaf_dataset *sheaf_tfrecord(const char *path)
 sheaf_dataset *sheaf_open_tfrecord(const sheaf_element *in, void *user)
 {
     (void)user;
-    return records_of(sheaf__files_of_element(in, SHEAF__STAGE_TFRECORD));
+    return records_of(sheaf__files_of_element(SHEAF__STAGE_TFRECORD, in));
 }

@@ -261,7 +261,18 @@ static void test_misuse(void **state)
                        "stage 1 (text_lines): compression is 9");
     assert_first_fails(sheaf_text_lines(path, &newer), SHEAF_ERR_INVALID_ARGUMENT,
                        "stage 1 (text_lines): the options say something");
-    assert_first_fails(sheaf_text_lines(NULL, NULL), SHEAF_ERR_INVALID_ARGUMENT, "is NULL");
+    /* The stage that is named is the program's own. */
+    const char *const second[] = {"a", NULL};
+    assert_first_fails(sheaf_tfrecord(NULL), SHEAF_ERR_INVALID_ARGUMENT,
+                       "stage 1 (tfrecord): name 1 of 1 files is NULL");
+    assert_first_fails(sheaf_tfrecord_files(second, 2), SHEAF_ERR_INVALID_ARGUMENT,
+                       "stage 1 (tfrecord): name 2 of 2 files is NULL");
+    assert_first_fails(sheaf_text_lines(NULL, NULL), SHEAF_ERR_INVALID_ARGUMENT,
+                       "stage 1 (text_lines): ");
+    assert_first_fails(sheaf_csv_files(NULL, 3, NULL), SHEAF_ERR_INVALID_ARGUMENT,
+                       "stage 1 (csv): the list of 3 names of files is NULL");
+    assert_first_fails(sheaf_fixed_records(NULL, NULL), SHEAF_ERR_INVALID_ARGUMENT,
+                       "stage 1 (fixed_records): ");
     assert_first_fails(sheaf_fixed_records(path, NULL), SHEAF_ERR_INVALID_ARGUMENT,
                        "stage 1 (fixed_records): record_bytes is 0, it must be greater than 0");
     assert_first_fails(sheaf_fixed_records(path, &negative), SHEAF_ERR_INVALID_ARGUMENT,
