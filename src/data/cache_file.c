@@ -7,6 +7,7 @@
 #include "format/element_wire.h"
 #include "format/record.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define MAGIC "sheaf cache 1\n"
@@ -194,29 +195,65 @@ static sheaf_status check_end(const char *path, bool *whole, sheaf_error *err)
     return status;
 }
 
+/* A line of what a pipeline is, in a message: stages come first, then the components of an element. `other`: what it
+ * should be, or is. */
+static const char *line_text(char text[160], sheaf_bytes line, sheaf_bytes other)
+{
+    const int size = line.size < 120 ? (int)line.size : 120;
+    if (line.size == 0)
+        snprintf(text, 160, "missing");
+    else if (line.data[0] != '"')
+        snprintf(text, 160, "\"%.*s\"", size, line.data);
+    else if (other.size > 0 && other.data[0] != '"')
+        snprintf(text, 160, "the end of the stages");
+    else
+        snprintf(text, 160, "the component %.*s", size, line.data);
+    return text;
+}
+
+/* The line that begins at `at`, without its end; behind the last one it has no bytes. */
+static sheaf_bytes line_at(sheaf_bytes text, size_t at)
+{
+    if (at >= text.size)
+        return (sheaf_bytes){"", 0};
+    const char *end = memchr(text.data + at, '\n', text.size - at);
+    return (sheaf_bytes){text.data + at, end ? (size_t)(end - text.data) - at : text.size - at};
+}
+
+/* The first line in which what was found is not what was expected. */
+static sheaf_status differs(sheaf_bytes found, sheaf_bytes expected,
+                            const struct sheaf__place *place, sheaf_error *err)
+{
+    char one[160], two[160];
+    sheaf_bytes a = line_at(found, 0), b = line_at(expected, 0);
+    int line = 1;
+    for (size_t at = 0; a.size > 0 && a.size == b.size && memcmp(a.data, b.data, a.size) == 0;
+         line++) {
+        at += a.size + 1;
+        a = line_at(found, at);
+        b = line_at(expected, at);
+    }
+    return sheaf__error_at(err, SHEAF_ERR_FAILED_PRECONDITION, place,
+                           "the cache is of another pipeline, of which line %d is %s, expected %s; "
+                           "delete it or choose another file",
+                           line, line_text(one, a, b), line_text(two, b, a));
+}
+
 static sheaf_status check_text(const struct sheaf__cache_reader *r, struct sheaf__cursor *c,
                                const char *what, sheaf_error *err)
 {
+    const sheaf_bytes expected = {what, strlen(what)};
     const uint8_t *magic, *text;
-    size_t size, same = 0;
+    size_t size;
     const struct sheaf__place place = {r->path, SHEAF__UNKNOWN, SHEAF__UNKNOWN};
     if (!sheaf__cursor_bytes(c, strlen(MAGIC), &magic) ||
         memcmp(magic, MAGIC, strlen(MAGIC)) != 0 || !sheaf__cursor_sized(c, &text, &size))
         return sheaf__error_at(err, SHEAF_ERR_FAILED_PRECONDITION, &place,
                                "the file for the cache is there, but no cache: expected none or "
                                "one that this version made");
-    if (size == strlen(what) && memcmp(text, what, size) == 0)
+    if (size == expected.size && memcmp(text, what, size) == 0)
         return SHEAF_OK;
-    while (same < size && what[same] && (char)text[same] == what[same])
-        same++;
-    while (same > 0 && what[same - 1] != '\n')
-        same--;
-    const char *found = (const char *)text + same, *found_end = memchr(found, '\n', size - same);
-    return sheaf__error_at(err, SHEAF_ERR_FAILED_PRECONDITION, &place,
-                           "the cache is of another pipeline: found %.*s, expected %.*s; delete it "
-                           "or choose another file",
-                           (int)(found_end ? found_end - found : 0), found,
-                           (int)strcspn(what + same, "\n"), what + same);
+    return differs((sheaf_bytes){(const char *)text, size}, expected, &place, err);
 }
 
 static sheaf_status open_file(struct sheaf__cache_reader *r, const char *what, sheaf_error *err)

@@ -423,6 +423,43 @@ static void test_threads_at_once(void **state)
 
 /* ---- files ---- */
 
+static sheaf_status text_of_number(const sheaf_element *in, sheaf_element *out, void *user)
+{
+    (void)user;
+    (void)in;
+    return sheaf_element_put(out, "", sheaf_string("x"));
+}
+static sheaf_status twice(const sheaf_element *in, sheaf_element *out, void *user)
+{
+    (void)user;
+    sheaf_element_put(out, "a", sheaf_element_get(in, NULL));
+    return sheaf_element_put(out, "b", sheaf_element_get(in, NULL));
+}
+
+/* The same stages, other elements. */
+static void check_other_components(void)
+{
+    const sheaf_cache_options o = {.file = rig_path("mapped")};
+    const sheaf_tensor_spec pair[] = {{"a", SHEAF_INT64, SHEAF_SCALAR},
+                                      {"b", SHEAF_INT64, SHEAF_SCALAR}};
+    SHEAF_FRAME
+    {
+        const sheaf_map_options text = {.spec = spec_of(SHEAF_STRING, SHEAF_SCALAR)},
+                                two = {.spec = sheaf_element_spec_new(pair, 2)};
+        sheaf_dataset *d = sheaf_dataset_map(sheaf_dataset_range(0, 2, 1), twice, NULL, &two);
+        d = sheaf_dataset_cache(d, &o);
+        json_decref(elements(d));
+        sheaf_dataset_free(d);
+        d = sheaf_dataset_map(sheaf_dataset_range(0, 2, 1), text_of_number, NULL, &text);
+        assert_first_fails(sheaf_dataset_cache(d, &o), SHEAF_ERR_FAILED_PRECONDITION,
+                           "line 3 is the component \"a\": int64 (), expected the component \"\": "
+                           "string ();");
+        d = sheaf_dataset_map(sheaf_dataset_range(0, 2, 1), text_of_number, NULL, NULL);
+        assert_first_fails(sheaf_dataset_cache(d, &o), SHEAF_ERR_FAILED_PRECONDITION,
+                           "line 3 is the component \"a\": int64 (), expected missing;");
+    }
+}
+
 /* A file of other elements, or none of ours, is neither read nor touched. */
 static void test_foreign_files_are_refused(void **state)
 {
@@ -434,7 +471,11 @@ static void test_foreign_files_are_refused(void **state)
     assert_first_fails(
         cached(sheaf_dataset_shard(sheaf_dataset_range(0, 9, 1), 2, 1), true, 0),
         SHEAF_ERR_FAILED_PRECONDITION,
-        "the cache is of another pipeline: found \"\": int64 (), expected shard(2, 1)");
+        "the cache is of another pipeline, of which line 2 is the end of the stages, "
+        "expected \"shard(2, 1)\"; delete it or choose another file");
+    assert_first_fails(cached(sheaf_dataset_range(0, 8, 1), true, 0), SHEAF_ERR_FAILED_PRECONDITION,
+                       "line 1 is \"range(0, 9, 1)\", expected \"range(0, 8, 1)\";");
+    check_other_components();
     d = cached(sheaf_dataset_range(0, 9, 1), true, 0);
     assert_elements(d, "[0, 1, 2, 3, 4, 5, 6, 7, 8]");
     sheaf_dataset_free(d);
