@@ -95,8 +95,30 @@ static bool is_checkpoint(const char *path)
 
 /* ---- list ---- */
 
+/* How wide the columns are, so that they stand below each other. */
+struct widths {
+    int key, dtype, shape;
+};
+
+static const struct widths narrowest = {0, 8, 12};
+
+static int wider(int width, size_t size)
+{
+    const int most = 100;
+    return size < (size_t)most ? (int)size > width ? (int)size : width : most;
+}
+
+static void make_room(struct widths *w, const char *key, sheaf_dtype dtype, sheaf_shape shape)
+{
+    char text[200];
+    sheaf_shape_format(shape, text, sizeof(text));
+    w->key = wider(w->key, (size_t)sheaf__name_size(key));
+    w->dtype = wider(w->dtype, strlen(sheaf_dtype_name(dtype)));
+    w->shape = wider(w->shape, strlen(text));
+}
+
 /* A shard below 0: it is no checkpoint's, and has none. */
-static void print_entry(const sheaf_bundle_entry *e, int width)
+static void print_entry(const sheaf_bundle_entry *e, const struct widths *w)
 {
     char shape[200];
     sheaf_shape_format(e->shape, shape, sizeof(shape));
@@ -113,30 +135,14 @@ static void print_entry(const sheaf_bundle_entry *e, int width)
         return;
     }
     const int size = sheaf__name_print(e->key);
-    printf("%*s  %-8s %-12s ", size < width ? width - size : 0, "", sheaf_dtype_name(e->dtype),
-           shape);
+    printf("%*s  %-*s %-*s ", size < w->key ? w->key - size : 0, "", w->dtype,
+           sheaf_dtype_name(e->dtype), w->shape, shape);
     if (e->slices)
         printf("%d slices\n", e->slices);
     else if (e->shard >= 0)
         printf("%lld bytes, shard %d\n", (long long)e->bytes, e->shard);
     else
         printf("%lld bytes\n", (long long)e->bytes);
-}
-
-/* Length of the longest key, so that the columns stand below each other. */
-static int widest(int width, const char *key)
-{
-    const int size = sheaf__name_size(key);
-    return size < 100 ? size > width ? size : width : 100;
-}
-
-static int key_width(const sheaf_bundle *bundle)
-{
-    sheaf_bundle_entry e;
-    int width = 0;
-    for (size_t i = 0; sheaf_bundle_get(bundle, i, &e) == SHEAF_OK; i++)
-        width = widest(width, e.key);
-    return width;
 }
 
 /* What the tensors come to. */
@@ -190,10 +196,12 @@ static int print_checkpoint(const char *path, bool entries)
         return sheaf__ckpt_failed(&err);
     sheaf_bundle_entry e;
     struct sum sum = {0};
-    const int width = entries ? key_width(bundle) : 0;
+    struct widths widths = narrowest;
+    for (size_t i = 0; entries && sheaf_bundle_get(bundle, i, &e) == SHEAF_OK; i++)
+        make_room(&widths, e.key, e.dtype, e.shape);
     while (sheaf_bundle_get(bundle, sum.count, &e) == SHEAF_OK) {
         if (entries)
-            print_entry(&e, width);
+            print_entry(&e, &widths);
         add_entry(&sum, &e);
     }
     if (!o.json || !entries)
@@ -241,15 +249,15 @@ static int print_file(const char *path, bool entries)
         return sheaf__ckpt_failed(&err);
     sheaf_tensor_file_entry tensor;
     struct sum sum = {0};
-    int width = 0;
+    struct widths widths = narrowest;
     for (size_t i = 0; entries && sheaf_tensor_file_get(file, i, &tensor) == SHEAF_OK; i++)
-        width = widest(width, tensor.name);
+        make_room(&widths, tensor.name, tensor.dtype, tensor.shape);
     while (sheaf_tensor_file_get(file, sum.count, &tensor) == SHEAF_OK) {
         const sheaf_bundle_entry e = entry_of(&tensor);
         if (entries && e.dtype == SHEAF_INVALID_DTYPE)
-            print_unreadable(file, e.key, width);
+            print_unreadable(file, e.key, widths.key);
         else if (entries)
-            print_entry(&e, width);
+            print_entry(&e, &widths);
         add_entry(&sum, &e);
     }
     if (!o.json)

@@ -15,3 +15,6 @@ $SHEAF ckpt show --json ps/sharded-1 half/.ATTRIBUTES/VARIABLE_VALUE
 echo --- verify
 $SHEAF ckpt verify m/ckpt-3 m/ckpt-4 ps/sharded-1
 $SHEAF ckpt verify --json m/ckpt-5
+echo --- every dtype, in columns
+cp "$GOLDEN/checkpoint/dtypes/"all.* .
+$SHEAF ckpt list all | grep -E "scalar|^all"
