@@ -51,9 +51,9 @@ static sheaf_status try_lock(struct taking *t, bool *same, sheaf_error *err)
     sheaf_status status = SHEAF_OK;
     if (locked == SHEAF_ERR_ALREADY_EXISTS) {
         const struct sheaf__place where = {t->directory, SHEAF__UNKNOWN, SHEAF__UNKNOWN};
-        status =
-            sheaf__error_at(err, SHEAF_ERR_FAILED_PRECONDITION, &where,
-                            "another process saves checkpoints '%s-N' in the directory", t->name);
+        status = sheaf__error_at(
+            err, SHEAF_ERR_FAILED_PRECONDITION, &where,
+            "another process, or manager, saves checkpoints '%s-N' in the directory", t->name);
     } else if (locked >= 0 && is_current(t->file, same, &fault) < 0) {
         status = no_saves(t, &fault, err);
     } /* a file system without locks refuses nobody */

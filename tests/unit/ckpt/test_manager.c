@@ -325,7 +325,8 @@ static void one_writer(void **state)
     sheaf_checkpoint_manager *second = NULL;
     struct run r = start(NULL);
     rig_fails(sheaf_checkpoint_manager_new(r.checkpoint, rig_path("run"), NULL, &second, &err),
-              &err, SHEAF_ERR_FAILED_PRECONDITION, "another process saves checkpoints 'ckpt-N'");
+              &err, SHEAF_ERR_FAILED_PRECONDITION,
+              "another process, or manager, saves checkpoints 'ckpt-N'");
     assert_string_equal(err.file, rig_path("run"));
     struct run other = start(&(sheaf_manager_options){.name = "best"});
     end(&other);

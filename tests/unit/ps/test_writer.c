@@ -258,7 +258,8 @@ static sheaf_status play_second_job(struct rig_task *task, struct sheaf__ps_clie
         sheaf_status status =
             client->group.cls->turns->take(&client->group, w->prefix, &last, &err);
         RIG_CHECK(task, status == SHEAF_ERR_FAILED_PRECONDITION);
-        RIG_CHECK(task, strstr(err.message, "another process saves checkpoints 'ckpt-N'") != NULL);
+        RIG_CHECK(task, strstr(err.message,
+                               "another process, or manager, saves checkpoints 'ckpt-N'") != NULL);
     }
     return sheaf__ps_join(client, sheaf__clock_deadline(20), &task->err);
 }
