@@ -22,7 +22,7 @@ typedef struct sheaf_input_context {
     int input_pipeline_id;
     int num_replicas_in_sync;
 } sheaf_input_context;
-/** global / replicas. SHEAF_ERR_INVALID_ARGUMENT: not divisible. */
+/** global / replicas. SHEAF_ERR_INVALID_ARGUMENT: below 1, or not divisible. */
 SHEAF_CHECKED sheaf_status sheaf_per_replica_batch_size(const sheaf_input_context *context,
                                                         int64_t global, int64_t *size,
                                                         sheaf_error *err);

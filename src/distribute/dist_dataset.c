@@ -288,6 +288,9 @@ sheaf_status sheaf_per_replica_batch_size(const sheaf_input_context *context, in
     if (replicas < 1)
         return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
                             "input context: %d replicas in sync, expected 1 or more", replicas);
+    if (global < 1)
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                            "global batch size is %lld, expected 1 or more", (long long)global);
     if (global % replicas != 0)
         return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
                             "global batch size %lld is not divisible by the %d replicas in sync",

@@ -195,6 +195,10 @@ static void test_input(void **state)
     const sheaf_input_context none = {.num_replicas_in_sync = 0};
     rig_fails(sheaf_per_replica_batch_size(&none, 8, &size, &err), &err, SHEAF_ERR_INVALID_ARGUMENT,
               "0 replicas");
+    const sheaf_input_context three = {.num_replicas_in_sync = 3};
+    for (int64_t i = -3; i <= 0; i++)
+        rig_fails(sheaf_per_replica_batch_size(&three, i, &size, &err), &err,
+                  SHEAF_ERR_INVALID_ARGUMENT, "expected 1 or more");
     rig_fails(sheaf_per_replica_batch_size(NULL, 8, &size, &err), &err, SHEAF_ERR_INVALID_ARGUMENT,
               "replicas");
     assert_string_equal(sheaf_input_context_str(NULL), "None");
