@@ -208,7 +208,7 @@ SHEAF_API bool sheaf_manager_stopped(const sheaf_checkpoint_manager *m);
 
 /** For an evaluator: waits until the newest checkpoint of `directory` is another than `previous` (may be NULL). SHEAF_OK with
  *  its path, text of the frame; SHEAF_END when `previous` was the last one of this run; SHEAF_ERR_DEADLINE after `deadline`
- *  seconds. */
+ *  seconds, 0 to 1e9. */
 SHEAF_CHECKED sheaf_status sheaf_checkpoint_wait(const char *directory, const char *previous,
                                                  double deadline, const char **path,
                                                  sheaf_error *err);

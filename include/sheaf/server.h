@@ -10,7 +10,7 @@
 SHEAF_BEGIN_DECLS
 
 typedef struct sheaf_server_options {
-    /** seconds without any worker after which the server gives up; 0: five times SHEAF_DEADLINE_S */
+    /** seconds without any worker after which the server gives up, up to 1e9; 0: five times SHEAF_DEADLINE_S */
     double deadline;
     uint64_t reserved[4];
 } sheaf_server_options;

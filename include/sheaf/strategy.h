@@ -48,7 +48,7 @@ SHEAF_CHECKED sheaf_status sheaf_strategy_new(const char *name, sheaf_cluster *c
 SHEAF_API void sheaf_strategy_free(sheaf_strategy *s);
 
 /** Ends this task's part of the job: says so to the others. On the task that saves it returns when every other worker ended or
- *  was lost, so that what it saves afterwards holds their last updates; SHEAF_ERR_DEADLINE after `deadline` seconds (0: an
+ *  was lost, so that what it saves afterwards holds their last updates; SHEAF_ERR_DEADLINE after `deadline` seconds (up to 1e9; 0: an
  *  hour, for the others' work is waited for, not an answer). Elsewhere it returns at once, but under "ps" when the task that saves has ended, or after `deadline` seconds: if that
  *  one is lost, this one may be the one that saves when it returns. */
 SHEAF_CHECKED sheaf_status sheaf_strategy_join(sheaf_strategy *s, double deadline,
@@ -119,8 +119,8 @@ SHEAF_CHECKED sheaf_status sheaf_run(sheaf_strategy *s, sheaf_step_fn fn, void *
 
 /** Options of one run (S87). */
 typedef struct sheaf_run_options {
-    double
-        deadline; /**< seconds its replicas may wait for each other and for other tasks; 0: the strategy's */
+    /** seconds its replicas may wait for each other and for other tasks, up to 1e9; 0: the strategy's */
+    double deadline;
     uint64_t reserved[4];
 } sheaf_run_options;
 /** sheaf_run() with options (NULL: none). SHEAF_ERR_INVALID_ARGUMENT: a reserved field or a bad deadline. */

@@ -4,6 +4,7 @@
 #include "base/config.h"
 #include "base/context.h"
 #include "base/context_state.h"
+#include "base/error.h"
 #include "base/thread.h"
 
 #include <time.h>
@@ -54,6 +55,14 @@ int64_t sheaf__clock_deadline(double seconds)
     if (!(seconds > 0))
         seconds = 0;
     return sheaf__clock_after((int64_t)((seconds < limit ? seconds : limit) * (double)SHEAF__S));
+}
+
+sheaf_status sheaf__clock_check(double seconds, const char *whose, sheaf_error *err)
+{
+    if (seconds >= 0 && seconds <= 1e9)
+        return SHEAF_OK;
+    return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "%s: deadline is %g s, expected 0 to 1e9",
+                        whose, seconds);
 }
 
 int64_t sheaf__clock_left(int64_t deadline)

@@ -21,6 +21,9 @@ int64_t sheaf__clock_wall(void);
 /* The time `seconds` or `ns` from now, without overflow. */
 int64_t sheaf__clock_deadline(double seconds);
 int64_t sheaf__clock_after(int64_t ns);
+/* Refuses what a program gives as seconds and nobody means: NaN, less than 0, or more than 1e9.
+ * "<whose>: deadline is -1 s, expected 0 to 1e9". */
+sheaf_status sheaf__clock_check(double seconds, const char *whose, sheaf_error *err);
 /* Nanoseconds left until `deadline`, 0 if it is past. */
 int64_t sheaf__clock_left(int64_t deadline);
 /* What was left a moment after someone gave so many seconds, as what was given: for messages. */

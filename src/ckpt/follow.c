@@ -71,9 +71,10 @@ static sheaf_status waited_in_vain(const struct next *n, double deadline, sheaf_
 
 static sheaf_status wait_for(struct next *n, double deadline, sheaf_error *err)
 {
-    const int64_t until = sheaf__clock_deadline(deadline);
     if (!n->directory)
         return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "no directory of checkpoints");
+    SHEAF__TRY(sheaf__clock_check(deadline, "waiting for a checkpoint", err));
+    const int64_t until = sheaf__clock_deadline(deadline);
     for (;;) {
         SHEAF__TRY(look(n, err));
         /* What is last stays last, but the newer one may have come between the two looks. */

@@ -126,12 +126,6 @@ sheaf_status sheaf_run(sheaf_strategy *s, sheaf_step_fn fn, void *user, const sh
     return run(sheaf__strategy_or_current(s), &job, out, err);
 }
 
-/* NaN is no deadline; more than a year is no wait that anybody means. */
-static bool is_deadline(double seconds)
-{
-    return seconds >= 0 && seconds < 366 * 86400.;
-}
-
 sheaf_status sheaf_run_with(sheaf_strategy *s, sheaf_step_fn fn, void *user, const sheaf_values *in,
                             const sheaf_run_options *options, sheaf_values **out, sheaf_error *err)
 {
@@ -142,10 +136,7 @@ sheaf_status sheaf_run_with(sheaf_strategy *s, sheaf_step_fn fn, void *user, con
             return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
                                 "run options: reserved field %zu is %llu, expected 0", i,
                                 (unsigned long long)o->reserved[i]);
-    if (!is_deadline(o->deadline))
-        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
-                            "run options: deadline is %g s, expected 0 or more, less than a year",
-                            o->deadline);
+    SHEAF__TRY(sheaf__clock_check(o->deadline, "run options", err));
     struct sheaf__job job = {
         .fn = fn, .user = user, .in = in, .deadline_ns = (int64_t)(o->deadline * 1e9)};
     return run(sheaf__strategy_or_current(s), &job, out, err);

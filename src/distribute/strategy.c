@@ -78,10 +78,7 @@ static sheaf_status check_options(const sheaf_strategy_options *o, sheaf_error *
             return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
                                 "strategy options: reserved field %zu is %llu, expected 0", i,
                                 (unsigned long long)o->reserved[i]);
-    if (!(o->deadline >= 0 && o->deadline <= 1e9))
-        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
-                            "strategy options: deadline is %g s, expected 0 to 1e9", o->deadline);
-    return SHEAF_OK;
+    return sheaf__clock_check(o->deadline, "strategy options", err);
 }
 
 static void strategy_destroy(void *object)
@@ -163,6 +160,7 @@ void sheaf_strategy_free(sheaf_strategy *s)
 sheaf_status sheaf_strategy_join(sheaf_strategy *s, double deadline, sheaf_error *err)
 {
     s = sheaf__strategy_or_current(s);
+    SHEAF__TRY(sheaf__clock_check(deadline, "sheaf_strategy_join", err));
     if (!s->cls->join)
         return SHEAF_OK;
     return s->cls->join(s, sheaf__clock_deadline(deadline > 0 ? deadline : JOIN_SECONDS), err);

@@ -72,19 +72,22 @@ static sheaf_status check(const sheaf_team *team, const char *what, bool has_dat
                         team ? "data" : "team");
 }
 
-static struct sheaf__wait wait_for(const sheaf_team *team, double deadline, const char *what)
+/* Of a call that `wait` names. */
+static sheaf_status set_deadline(const sheaf_team *team, double deadline, struct sheaf__wait *wait,
+                                 sheaf_error *err)
 {
-    return (struct sheaf__wait){.deadline = deadline > 0
-                                                ? sheaf__clock_deadline(deadline)
-                                                : sheaf__clock_after(team->strategy->deadline_ns),
-                                .what = what};
+    SHEAF__TRY(sheaf__clock_check(deadline, wait->what, err));
+    wait->deadline = deadline > 0 ? sheaf__clock_deadline(deadline)
+                                  : sheaf__clock_after(team->strategy->deadline_ns);
+    return SHEAF_OK;
 }
 
 sheaf_status sheaf_team_all_reduce(sheaf_team *team, sheaf_reduce_op op, sheaf_dtype dtype,
                                    void *data, size_t count, double deadline, sheaf_error *err)
 {
     SHEAF__TRY(check(team, "all_reduce", data || !count, err));
-    const struct sheaf__wait wait = wait_for(team, deadline, "all_reduce");
+    struct sheaf__wait wait = {.what = "all_reduce"};
+    SHEAF__TRY(set_deadline(team, deadline, &wait, err));
     const struct sheaf__reduction reduction = {
         .op = op, .dtype = dtype, .count = count, .in = data, .out = data};
     return sheaf__channel_all_reduce(team->channel, 0, &reduction, &wait, err);
@@ -94,7 +97,8 @@ sheaf_status sheaf_team_broadcast(sheaf_team *team, int root, void *data, size_t
                                   double deadline, sheaf_error *err)
 {
     SHEAF__TRY(check(team, "broadcast", data || !bytes, err));
-    const struct sheaf__wait wait = wait_for(team, deadline, "broadcast");
+    struct sheaf__wait wait = {.what = "broadcast"};
+    SHEAF__TRY(set_deadline(team, deadline, &wait, err));
     return sheaf__channel_broadcast(team->channel, 0, root, data, bytes, &wait, err);
 }
 
@@ -103,13 +107,15 @@ sheaf_status sheaf_team_all_gather(sheaf_team *team, const void *data, const siz
 {
     SHEAF__TRY(check(team, "all_gather", counts != NULL, err));
     SHEAF__TRY(check(team, "all_gather", all && (data || !counts[team->strategy->worker_id]), err));
-    const struct sheaf__wait wait = wait_for(team, deadline, "all_gather");
+    struct sheaf__wait wait = {.what = "all_gather"};
+    SHEAF__TRY(set_deadline(team, deadline, &wait, err));
     return sheaf__channel_all_gather(team->channel, 0, data, counts, all, &wait, err);
 }
 
 sheaf_status sheaf_team_barrier(sheaf_team *team, double deadline, sheaf_error *err)
 {
     SHEAF__TRY(check(team, "barrier", true, err));
-    const struct sheaf__wait wait = wait_for(team, deadline, "barrier");
+    struct sheaf__wait wait = {.what = "barrier"};
+    SHEAF__TRY(set_deadline(team, deadline, &wait, err));
     return sheaf__channel_barrier(team->channel, 0, &wait, err);
 }

@@ -355,10 +355,8 @@ sheaf_status sheaf_server_run(sheaf_cluster *c, const sheaf_server_options *opti
         if (options->reserved[i])
             return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
                                 "server options: reserved field %zu is set, expected 0", i);
-    if (options && !(options->deadline >= 0))
-        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
-                            "server options: deadline is %g s, expected 0 or more",
-                            options->deadline);
+    if (options)
+        SHEAF__TRY(sheaf__clock_check(options->deadline, "server options", err));
     if (!c || !sheaf_cluster_is(c, "ps"))
         return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
                             "sheaf_server_run: this task is %s, expected a ps of a cluster",

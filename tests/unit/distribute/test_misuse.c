@@ -4,6 +4,8 @@
 
 #include "helpers.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static const char missing[] = "NULL";
@@ -266,6 +268,52 @@ static void test_team(void **state)
     sheaf_team_free(team);
 }
 
+static void deadline_fails(double seconds, const char *part)
+{
+    sheaf_error err = {0};
+    sheaf_strategy *s = strategy("one"), *other = NULL;
+    sheaf_team *team = NULL;
+    sheaf_values *out = NULL;
+    const char *path = NULL;
+    float x = 1;
+    const size_t count = sizeof(x);
+    const sheaf_strategy_options options = {.deadline = seconds};
+    const sheaf_run_options run = {.deadline = seconds};
+    const sheaf_server_options server = {.deadline = seconds};
+    rig_ok(sheaf_team_new(s, &team, &err), &err);
+    rig_fails(sheaf_strategy_new("one", NULL, &options, &other, &err), &err,
+              SHEAF_ERR_INVALID_ARGUMENT, part);
+    rig_fails(sheaf_strategy_join(s, seconds, &err), &err, SHEAF_ERR_INVALID_ARGUMENT, part);
+    rig_fails(sheaf_run_with(s, nothing, NULL, NULL, &run, &out, &err), &err,
+              SHEAF_ERR_INVALID_ARGUMENT, part);
+    rig_fails(sheaf_server_run(NULL, &server, &err), &err, SHEAF_ERR_INVALID_ARGUMENT, part);
+    rig_fails(sheaf_team_all_reduce(team, SHEAF_REDUCE_SUM, SHEAF_FLOAT32, &x, 1, seconds, &err),
+              &err, SHEAF_ERR_INVALID_ARGUMENT, part);
+    rig_fails(sheaf_team_broadcast(team, 0, &x, sizeof(x), seconds, &err), &err,
+              SHEAF_ERR_INVALID_ARGUMENT, part);
+    rig_fails(sheaf_team_all_gather(team, &x, &count, &x, seconds, &err), &err,
+              SHEAF_ERR_INVALID_ARGUMENT, part);
+    rig_fails(sheaf_team_barrier(team, seconds, &err), &err, SHEAF_ERR_INVALID_ARGUMENT, part);
+    rig_fails(sheaf_checkpoint_wait("nowhere", NULL, seconds, &path, &err), &err,
+              SHEAF_ERR_INVALID_ARGUMENT, part);
+    sheaf_checkpoint *c = sheaf_checkpoint_new();
+    rig_fails(sheaf_checkpoint_restore_next(c, "nowhere", NULL, seconds, &path, &err), &err,
+              SHEAF_ERR_INVALID_ARGUMENT, part);
+    sheaf_checkpoint_free(c);
+    sheaf_team_free(team);
+    sheaf_strategy_free(s);
+}
+
+/* Whoever takes seconds takes 0 to 1e9 of them, and no NaN. */
+static void test_deadlines(void **state)
+{
+    (void)state;
+    deadline_fails(-1, "deadline is -1 s, expected 0 to 1e9");
+    deadline_fails(NAN, "nan s, expected 0 to 1e9");
+    deadline_fails(2e9, "deadline is 2e+09 s, expected 0 to 1e9");
+    deadline_fails(INFINITY, "deadline is inf s, expected 0 to 1e9");
+}
+
 /* Every struct of options refuses what a later version might mean by its tail. */
 static void test_reserved_fields(void **state)
 {
@@ -433,6 +481,7 @@ int main(void)
         rig_test(test_input),
         rig_test(test_datasets),
         rig_test(test_team),
+        rig_test(test_deadlines),
         rig_test(test_reserved_fields),
         rig_test(test_optimizer_of_nothing),
         rig_test(test_minimize_outside_the_strategy),
