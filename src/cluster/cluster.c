@@ -50,18 +50,23 @@ static sheaf_status override_task(struct sheaf__tf_config *config,
     return SHEAF_OK;
 }
 
-/* An address that means "this machine" on every machine cannot be reached from another one. */
-static void warn_mixed_loopback(const struct sheaf__tf_config *config, const char *source)
+/* An address of each kind, NULL if there is none: of this machine alone, and one that others may reach. */
+static void sort_addresses(const struct sheaf__tf_config *config, const char **loopback,
+                           const char **other)
 {
-    const char *loopback = NULL, *other = NULL;
+    *loopback = *other = NULL;
     for (size_t i = 0; i < config->job_count; i++)
         for (size_t k = 0; k < config->jobs[i].task_count; k++) {
             const char *text = config->jobs[i].tasks[k].address;
-            if (sheaf__socket_is_loopback(text))
-                loopback = text;
-            else
-                other = text;
+            *(sheaf__socket_is_loopback(text) ? loopback : other) = text;
         }
+}
+
+/* An address that means "this machine" on every machine cannot be reached from another one. */
+static void warn_mixed_loopback(const struct sheaf__tf_config *config, const char *source)
+{
+    const char *loopback, *other;
+    sort_addresses(config, &loopback, &other);
     if (loopback && other)
         sheaf__log(SHEAF_LOG_WARN,
                    "%s: \"%s\" is loopback, which \"%s\" cannot reach unless it is "
@@ -193,6 +198,16 @@ bool sheaf_cluster_is_chief(const sheaf_cluster *c)
 const char *sheaf_cluster_source(const sheaf_cluster *c)
 {
     return c ? c->source : "local";
+}
+
+struct sheaf__net_options sheaf__cluster_net(const sheaf_cluster *c)
+{
+    const char *loopback, *other;
+    sort_addresses(c->config, &loopback, &other);
+    return (struct sheaf__net_options){.task = c->task,
+                                       .address =
+                                           sheaf_cluster_address(c, c->task.job, c->task.index),
+                                       .loopback = !other};
 }
 
 /* ---- the jobs ---- */

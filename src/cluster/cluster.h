@@ -6,6 +6,7 @@
 
 #include "base/object.h"
 #include "format/tf_config.h"
+#include "net/net.h"
 #include <sheaf/cluster.h>
 
 struct sheaf_cluster {
@@ -14,5 +15,9 @@ struct sheaf_cluster {
     struct sheaf__tf_config *config; /* NULL: a machine alone */
     sheaf_task task;                 /* job "" and index -1 alone */
 };
+
+/* The end of the network of this task, which has an address: who it is, where it listens, whether
+ * every address of the cluster is loopback. Borrows from `c`. */
+struct sheaf__net_options sheaf__cluster_net(const sheaf_cluster *c);
 
 #endif

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "ckpt/group.h"
+#include "cluster/cluster.h"
 #include "distribute/halt_workers.h"
 #include "distribute/mirrored.h"
 #include "distribute/sync.h"
@@ -51,12 +52,7 @@ static int fill_members(const sheaf_cluster *c, struct sheaf__team_member *membe
 static sheaf_status start_net(sheaf_strategy *s, struct state *state,
                               const struct sheaf__team_options *team, sheaf_error *err)
 {
-    const sheaf_cluster *c = s->cluster;
-    struct sheaf__net_options options = {
-        .task = {.index = sheaf_cluster_task_index(c)},
-        .address =
-            sheaf_cluster_address(c, sheaf_cluster_task_type(c), sheaf_cluster_task_index(c))};
-    sheaf__str_copy(options.task.job, sizeof(options.task.job), sheaf_cluster_task_type(c));
+    const struct sheaf__net_options options = sheaf__cluster_net(s->cluster);
     sheaf__context_set_task(s->context, options.task.job, options.task.index);
     SHEAF__TRY(sheaf__net_new(&options, &state->net, err));
     SHEAF__TRY(sheaf__team_serve(state->net, err));

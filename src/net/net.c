@@ -153,9 +153,7 @@ static sheaf_status fill(struct sheaf__net *net, const struct sheaf__net_options
     if (options->secret)
         net->secret = *options->secret;
     else
-        SHEAF__TRY(sheaf__secret_find(net->hub || !options->address ||
-                                          sheaf__socket_is_loopback(options->address),
-                                      &net->secret, err));
+        SHEAF__TRY(sheaf__secret_find(net->hub || options->loopback, &net->secret, err));
     net->token = sheaf__token_new(NULL);
     if (!net->token)
         return sheaf__no_memory(err, "a net");

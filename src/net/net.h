@@ -47,7 +47,8 @@ struct sheaf__net_options {
     sheaf_task task;     /* who we are */
     const char *address; /* "host:port": listens there and nowhere else, before sheaf__net_start()
                             returns; port 0: any free one (tests); NULL: accepts nobody */
-    const struct sheaf__secret *secret; /* copied; NULL: sheaf__secret_find(address is loopback) */
+    bool loopback;       /* all tasks of the cluster are on loopback addresses */
+    const struct sheaf__secret *secret; /* copied; NULL: sheaf__secret_find(loopback) */
     const char *run_id;                 /* NULL: SHEAF_RUN_ID */
     uint64_t incarnation;               /* 0: a random one */
     int64_t heartbeat;                  /* ns between signs of life; 0: SHEAF_HEARTBEAT_MS */

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/trace.h"
+#include "cluster/cluster.h"
 #include "ps/variable.h"
 #include "tensor/frame.h"
 
@@ -439,13 +440,8 @@ static void server_down(struct sheaf__peer *peer, const sheaf_error *cause, void
 
 static sheaf_status start_net(struct sheaf__ps_client *client, sheaf_error *err)
 {
-    const sheaf_cluster *c = client->cluster;
-    const char *job = sheaf_cluster_task_type(c);
-    const int32_t index = sheaf_cluster_task_index(c);
-    struct sheaf__net_options options = {.task = {.index = index},
-                                         .address = sheaf_cluster_address(c, job, index)};
-    sheaf__str_copy(options.task.job, sizeof(options.task.job), job);
-    sheaf__context_set_task(sheaf__context(), job, index);
+    const struct sheaf__net_options options = sheaf__cluster_net(client->cluster);
+    sheaf__context_set_task(sheaf__context(), options.task.job, options.task.index);
     SHEAF__TRY(sheaf__net_new(&options, &client->net, err));
     client->events = (struct sheaf__net_events){.down = server_down, .user = client};
     sheaf__net_listen(client->net, &client->events);

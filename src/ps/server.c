@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "cluster/cluster.h"
 #include "net/ended.h"
 
 #include <string.h>
@@ -297,14 +298,10 @@ static sheaf_status serve(struct sheaf__ps_server *server, double idle, sheaf_er
 
 static sheaf_status open_server(struct sheaf__ps_server *server, sheaf_cluster *c, sheaf_error *err)
 {
-    const char *job = sheaf_cluster_task_type(c);
-    const int32_t index = sheaf_cluster_task_index(c);
-    struct sheaf__net_options options = {.task = {.index = index},
-                                         .address = sheaf_cluster_address(c, job, index)};
+    const struct sheaf__net_options options = sheaf__cluster_net(c);
     const struct sheaf__pool_options pool = {.threads = 1, .name = "sheaf-ps"};
     const struct sheaf__pool_options files = {.threads = 1, .name = "sheaf-ps-files"};
-    sheaf__str_copy(options.task.job, sizeof(options.task.job), job);
-    sheaf__context_set_task(sheaf__context(), job, index);
+    sheaf__context_set_task(sheaf__context(), options.task.job, options.task.index);
     SHEAF__TRY(list_workers(server, c, err));
     SHEAF__TRY(sheaf__pool_new(&pool, &server->pool, err));
     SHEAF__TRY(sheaf__pool_new(&files, &server->files, err));

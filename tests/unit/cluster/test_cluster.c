@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "cluster/cluster.h"
 #include "world.h"
 #include <sheaf/frame.h>
 
@@ -475,6 +476,42 @@ static void every_allocation_may_fail(void **state)
     world_leave(&w);
 }
 
+/* What the network is told: a cluster is on loopback only if all its tasks are, wherever this one is. */
+static void a_cluster_on_loopback(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *worker, *ps;
+        bool loopback;
+    } cases[] = {{"localhost:29001", "[::1]:29002", true},
+                 {"127.0.0.1:29001", "10.1.2.3:29002", false},
+                 {"10.1.2.3:29001", "127.8.9.1:29002", false}};
+    for (int i = 0; i < 6; i++) {
+        char config[300];
+        const bool serves = i > 2;
+        snprintf(config, sizeof(config),
+                 CONFIG("{\"worker\":[\"%s\"],\"ps\":[\"%s\"]}", "{\"type\":\"%s\",\"index\":0}"),
+                 cases[i % 3].worker, cases[i % 3].ps, serves ? "ps" : "worker");
+        WORLD(config, "SHEAF_INSECURE=1");
+        sheaf_error err = {0};
+        struct sheaf__net *net = NULL;
+        sheaf_cluster *c = resolve(NULL);
+        const struct sheaf__net_options options = sheaf__cluster_net(c);
+        assert_int_equal(options.loopback, cases[i % 3].loopback);
+        assert_string_equal(options.task.job, serves ? "ps" : "worker");
+        assert_int_equal(options.task.index, 0);
+        assert_string_equal(options.address, serves ? cases[i % 3].ps : cases[i % 3].worker);
+        if (sheaf__net_new(&options, &net, &err) < 0)
+            fail_msg("%s", err.message);
+        assert_int_equal(strstr(w.log, "SHEAF_INSECURE: every process that reaches this task may "
+                                       "command it") != NULL,
+                         !cases[i % 3].loopback);
+        sheaf__net_free(net, -1);
+        sheaf_cluster_free(c);
+        world_leave(&w);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -498,6 +535,7 @@ int main(void)
         cmocka_unit_test(t6_5_master),
         cmocka_unit_test(overrides_need_a_cluster),
         cmocka_unit_test(demand_31_loopback_among_others),
+        cmocka_unit_test(a_cluster_on_loopback),
         cmocka_unit_test(errors_name_the_task),
         cmocka_unit_test(reserved_fields_are_refused),
         cmocka_unit_test(counts_of_a_cluster),

@@ -468,6 +468,41 @@ static void test_small_things(void **state)
     latched("any but string");
 }
 
+/* A job of several machines starts nowhere without a secret, not even the tasks that are on loopback. */
+static void test_no_secret(void **state)
+{
+    (void)state;
+    static const char *const jobs[] = {
+        "\"worker\":[\"127.0.0.1:29001\",\"10.1.2.3:29\"],\"ps\":[\"127.0.0.1:29002\"]",
+        "\"worker\":[\"127.0.0.1:29001\"],\"ps\":[\"127.0.0.1:29002\",\"[fd00::1]:29\"]",
+        "\"worker\":[\"127.0.0.1:29001\",\"10.1.2.3:29\"]",
+    };
+    for (int i = 0; i < 5; i++) {
+        char config[300];
+        const char *const environment[] = {config, NULL};
+        const bool serves = i > 2;
+        sheaf_error err = {0};
+        sheaf_context *context = NULL;
+        sheaf_cluster *c = NULL;
+        sheaf_strategy *s = NULL;
+        snprintf(config, sizeof(config),
+                 "TF_CONFIG={\"cluster\":{%s},\"task\":{\"type\":\"%s\",\"index\":0}}", jobs[i % 3],
+                 serves ? "ps" : "worker");
+        rig_ok(
+            sheaf_context_new(&(sheaf_context_options){.environment = environment}, &context, &err),
+            &err);
+        sheaf_context *before = sheaf_context_enter(context);
+        rig_ok(sheaf_cluster_resolve(NULL, &c, &err), &err);
+        rig_fails(serves ? sheaf_server_run(c, NULL, &err)
+                         : sheaf_strategy_new(NULL, c, NULL, &s, &err),
+                  &err, SHEAF_ERR_FAILED_PRECONDITION,
+                  "no secret for a cluster with addresses that are not loopback");
+        sheaf_cluster_free(c);
+        sheaf_context_enter(before);
+        sheaf_context_free(context);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -487,6 +522,7 @@ int main(void)
         rig_test(test_minimize_outside_the_strategy),
         rig_test(test_files),
         rig_test(test_no_cluster),
+        rig_test(test_no_secret),
         rig_test(test_small_things),
     };
     return rig_run(tests);
