@@ -63,9 +63,11 @@ struct sheaf__ps_client {
     size_t count, capacity;
     sheaf_error
         unmade; /* status < 0: why the first variable that was waited for in vain is not there */
-    uint32_t numbers;  /* of parts that were made */
-    uint32_t turns;    /* of those whose server was the next in turn */
-    uint64_t restores; /* that were said to the others, or waited for */
+    uint32_t numbers; /* of parts that were made */
+    uint32_t turns;   /* of those whose server was the next in turn */
+    uint64_t
+        restores; /* that were said to the others, or waited for: of the chief's life `followed` */
+    uint64_t followed; /* 0: none yet */
     uint64_t cuts;     /* that were made for saves (group.c) */
     uint64_t step;     /* number of the step that runs */
     bool in_step;

@@ -304,21 +304,43 @@ static sheaf_tensor *group_fetch(struct sheaf__save_group *g, const struct sheaf
     return sheaf__tensor_give(t, &err);
 }
 
-/* The first server keeps what the chief has restored, and how often it did. */
+/* The first server keeps what the chief has restored, and how often it did. With the lock held. */
+
+static sheaf_status say_restored(struct sheaf__ps_client *client, const char *path,
+                                 sheaf_error *err)
+{
+    struct sheaf__ps_remote *r = sheaf__ps_prepare(client, 0);
+    sheaf__buf_fixed64(&r->meta, ++client->restores);
+    if (path)
+        sheaf__buf_bytes(&r->meta, path, strlen(path));
+    return sheaf__ps_call(client, 0, SHEAF__PS_RESTORED, NULL, 0, err);
+}
+
+static sheaf_status await_restored(struct sheaf__ps_client *client, const char **path,
+                                   sheaf_error *err)
+{
+    struct sheaf__ps_remote *r = sheaf__ps_prepare(client, 0);
+    sheaf__buf_fixed64(&r->meta, ++client->restores);
+    sheaf__buf_fixed64(&r->meta, client->followed);
+    SHEAF__TRY(sheaf__ps_call(client, 0, SHEAF__PS_AWAIT, NULL, 0, err));
+    const struct sheaf__buf *reply = &r->request.reply_meta;
+    struct sheaf__cursor c = sheaf__cursor_of(reply->data, reply->size);
+    uint64_t life;
+    if (!sheaf__cursor_fixed64(&c, &life))
+        return sheaf__ps_malformed("what the chief has restored", err);
+    if (!client->followed)
+        client->followed = life;
+    const size_t size = sheaf__cursor_left(&c);
+    *path = size ? sheaf__frame_text((const char *)reply->data + sizeof(life), size) : NULL;
+    return SHEAF_OK;
+}
+
 static sheaf_status group_follow(struct sheaf__save_group *g, const char **path, sheaf_error *err)
 {
     struct sheaf__ps_client *client = client_of(g);
-    const bool says = client->initialises;
     sheaf__mutex_lock(&client->lock);
-    struct sheaf__ps_remote *r = sheaf__ps_prepare(client, 0);
-    sheaf__buf_fixed64(&r->meta, ++client->restores);
-    if (says && *path)
-        sheaf__buf_bytes(&r->meta, *path, strlen(*path));
     sheaf_status status =
-        sheaf__ps_call(client, 0, says ? SHEAF__PS_RESTORED : SHEAF__PS_AWAIT, NULL, 0, err);
-    const struct sheaf__buf *reply = &r->request.reply_meta;
-    if (status >= 0 && !says)
-        *path = reply->size ? sheaf__frame_text((const char *)reply->data, reply->size) : NULL;
+        client->initialises ? say_restored(client, *path, err) : await_restored(client, path, err);
     sheaf__mutex_unlock(&client->lock);
     return status;
 }

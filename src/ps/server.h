@@ -36,7 +36,8 @@ struct sheaf__ps_waiting {
     enum sheaf__ps_kind kind;
     sheaf_task task; /* who waits */
     int64_t grace;   /* JOIN: until then for those that never attached */
-    uint64_t number; /* AWAIT: of the restore */
+    uint64_t number; /* AWAIT: of the restore, */
+    uint64_t life;   /* as the chief counts in this one; 0: in any */
 };
 
 /* A directory for checkpoints "<prefix>-N" that the job has (server_writer.c). */
@@ -65,7 +66,8 @@ struct sheaf__ps_server {
     struct sheaf__ps_cut *cuts; /* for saves that have not begun to write (server_save.c) */
     char *note;                 /* of a checkpoint that is being restored */
     char *restored;             /* the checkpoint that the chief restored last, "" or NULL: none */
-    uint64_t restores;          /* that the chief has said */
+    uint64_t restores;          /* that the chief has said, in its life `restorer` */
+    uint64_t restorer;
     struct sheaf__ps_waiting *waiting;
     size_t waiting_count, waiting_capacity;
     sheaf_error failure;           /* a worker gave up */

@@ -53,6 +53,13 @@ static sheaf_status await_chief(const struct sheaf__ps_server *server, const cha
     return SHEAF_ERR_UNAVAILABLE;
 }
 
+/* Who counts with a chief that was started again since waits for nothing: what it restores now is another checkpoint. */
+static bool is_restored(const struct sheaf__ps_server *server, const struct sheaf__ps_waiting *w)
+{
+    const bool another = w->life && w->life != server->workers[0].incarnation;
+    return server->restored && (another || server->restores >= w->number);
+}
+
 static sheaf_status attach(struct sheaf__ps_server *server, const struct sheaf__call *call,
                            sheaf_error *err)
 {
@@ -75,9 +82,8 @@ static sheaf_status fate(struct sheaf__ps_server *server, const struct sheaf__ps
     case SHEAF__PS_WATCH:
         return server->stopping ? SHEAF_OK : SHEAF_PENDING;
     case SHEAF__PS_AWAIT:
-        return server->restored && server->restores >= w->number
-                   ? SHEAF_OK
-                   : await_chief(server, "restored its checkpoint", err);
+        return is_restored(server, w) ? SHEAF_OK
+                                      : await_chief(server, "restored its checkpoint", err);
     default:
         return may_leave(server, w) ? SHEAF_OK : SHEAF_PENDING;
     }
@@ -88,8 +94,16 @@ struct outcome {
     struct sheaf__call *call;
     sheaf_status status;
     sheaf_error error;
-    char *text; /* for an AWAIT; may be missing without memory */
+    struct sheaf__buf reply; /* to an AWAIT */
 };
+
+/* With the server's lock held. */
+static void say_restored(const struct sheaf__ps_server *server, struct outcome *o)
+{
+    sheaf__buf_fixed64(&o->reply, server->restorer);
+    sheaf__buf_bytes(&o->reply, server->restored, strlen(server->restored));
+    o->status = sheaf__buf_check(&o->reply, "the path of a checkpoint", &o->error);
+}
 
 static bool take_over(struct sheaf__ps_server *server, struct outcome *o)
 {
@@ -101,7 +115,7 @@ static bool take_over(struct sheaf__ps_server *server, struct outcome *o)
         if (o->status == SHEAF_PENDING)
             continue;
         if (o->status == SHEAF_OK && w.kind == SHEAF__PS_AWAIT)
-            o->text = sheaf__strdup(server->restored);
+            say_restored(server, o);
         o->call = w.call;
         server->waiting[i] = server->waiting[--server->waiting_count];
     }
@@ -113,12 +127,12 @@ void sheaf__ps_changed(struct sheaf__ps_server *server)
 {
     struct outcome o;
     while (take_over(server, &o)) {
-        const size_t size = o.text ? strlen(o.text) : 0;
+        const struct sheaf__reply reply = {.meta = o.reply.data, .meta_size = o.reply.size};
         if (o.status < 0)
             sheaf__call_fail(o.call, &o.error);
         else
-            sheaf__call_reply(o.call, &(struct sheaf__reply){.meta = o.text, .meta_size = size});
-        sheaf__free(o.text);
+            sheaf__call_reply(o.call, &reply);
+        sheaf__buf_free(&o.reply);
     }
     sheaf__mutex_lock(&server->lock);
     server->changes++;
@@ -204,11 +218,13 @@ static void serve_restored(struct sheaf__call *call, void *user)
         sheaf__call_fail(call, &err);
         return;
     }
+    const uint64_t life = sheaf__peer_incarnation(sheaf__call_peer(call));
     sheaf__mutex_lock(&server->lock);
     sheaf__free(server->restored);
     server->restored = text;
-    if (number > server->restores)
+    if (number > server->restores || life != server->restorer)
         server->restores = number;
+    server->restorer = life;
     sheaf__mutex_unlock(&server->lock);
     sheaf__call_reply(call, NULL);
     sheaf__ps_changed(server);
@@ -221,6 +237,7 @@ static void serve_await(struct sheaf__call *call, void *user)
     struct sheaf__ps_waiting w = {
         .call = call, .kind = SHEAF__PS_AWAIT, .task = sheaf__ps_caller(call)};
     sheaf__cursor_fixed64(&c, &w.number);
+    sheaf__cursor_fixed64(&c, &w.life);
     answer_later(user, &w);
 }
 
