@@ -57,6 +57,8 @@ struct sheaf__save_group_class {
      * saves only keep step. */
     sheaf_status (*writes)(struct sheaf__save_group *g, bool *now, sheaf_error *err);
     const struct sheaf__save_turns *turns; /* NULL: it is one process from beginning to end */
+    /* Device of a task whose note is kept and comes back though it may hold no tensor of the checkpoint; NULL: there is none. */
+    const char *(*keeper)(struct sheaf__save_group *g);
     /* Whether the task of `device` is this process. */
     bool (*is_local)(struct sheaf__save_group *g, const char *device);
     /* Has `device`'s task prove that it sees the directory: it finds `token` in the file `path`. Any

@@ -160,8 +160,18 @@ static const char *note_of(const struct restoring *r, const char *device)
     return sheaf__sidecar_note(&r->from->bundle->sidecar, sheaf__frame_text(device, size));
 }
 
+/* Who keeps a note of the checkpoint gets it back. */
+static sheaf_status find_keeper(struct restoring *r, sheaf_error *err)
+{
+    struct sheaf__save_group *g = r->objects.group;
+    const bool asks = g && g->cls->keeper && g->cls->restores(g) && !r->later;
+    const char *keeper = asks ? g->cls->keeper(g) : NULL;
+    return !keeper || !note_of(r, keeper) || find_task(r, keeper) ? SHEAF_OK : no_memory(err);
+}
+
 static sheaf_status read_remote(struct restoring *r, sheaf_error *err)
 {
+    SHEAF__TRY(find_keeper(r, err));
     struct sheaf__save_group *g = r->objects.group;
     const size_t count = r->task_count - 1;
     struct sheaf__shard *shards = sheaf__frame_alloc((count + 1) * sizeof(*shards));

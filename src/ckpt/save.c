@@ -132,6 +132,14 @@ static sheaf_status keep_note(struct sheaf__ckpt_saving *s, const char *device, 
     return sheaf__sidecar_add(&s->sidecar, task, note) ? SHEAF_OK : no_memory(err);
 }
 
+static bool has_task(const struct sheaf__shard *shards, size_t count, const char *device)
+{
+    size_t i = 0;
+    while (i < count && !sheaf__shard_same_task(shards[i].device, device))
+        i++;
+    return i < count;
+}
+
 /* Has the other tasks hold their shards. */
 static sheaf_status cut_remote(struct sheaf__ckpt_saving *s, sheaf_error *err)
 {
@@ -141,14 +149,17 @@ static sheaf_status cut_remote(struct sheaf__ckpt_saving *s, sheaf_error *err)
     const char **notes = sheaf__frame_alloc((all + 1) * sizeof(*notes));
     if (!shards || !notes)
         return no_memory(err);
+    memset(notes, 0, (all + 1) * sizeof(*notes));
     for (size_t i = 0; i < all; i++) {
         const struct sheaf__ckpt_shard *shard = &s->plan.shards[i];
         if (shard->local)
             continue;
-        notes[count] = NULL;
         shards[count++] =
             (struct sheaf__shard){shard->device, s->parts.items[i], shard->items, shard->count};
     }
+    const char *keeper = g && g->cls->keeper ? g->cls->keeper(g) : NULL;
+    if (keeper && !has_task(shards, count, keeper))
+        shards[count++] = (struct sheaf__shard){.device = keeper, .path = ""};
     if (!count)
         return SHEAF_OK;
     SHEAF__TRY(g->cls->cut(g, shards, count, notes, &s->cut, err));

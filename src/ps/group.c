@@ -143,6 +143,12 @@ static sheaf_status group_leave(struct sheaf__save_group *g, sheaf_error *err)
 static const struct sheaf__save_turns turns = {
     .take = group_take, .number = group_number, .leave = group_leave};
 
+/* The first server is told the places of the workers (server_mark.c). */
+static const char *group_keeper(struct sheaf__save_group *g)
+{
+    return client_of(g)->servers[0].full_device;
+}
+
 static bool group_is_local(struct sheaf__save_group *g, const char *device)
 {
     return server_of(client_of(g), device) < 0;
@@ -349,6 +355,7 @@ const struct sheaf__save_group_class sheaf__ps_group_class = {
     .restores = group_restores,
     .writes = group_writes,
     .turns = &turns,
+    .keeper = group_keeper,
     .is_local = group_is_local,
     .prove = group_prove,
     .cut = group_cut,

@@ -52,7 +52,9 @@ static sheaf_status read_shard(struct sheaf__ps_server *server, struct sheaf__ca
     SHEAF__TRY(sheaf__ps_get_shard(&c, &shard, &note, err));
     struct sheaf__bundle_sums sums = {0};
     const struct sheaf__shard_taker taker = {hold, server, &sums};
-    sheaf_status status = sheaf__shard_read(shard.path, shard.items, shard.count, &taker, err);
+    sheaf_status status = SHEAF_OK;
+    if (shard.count > 0)
+        status = sheaf__shard_read(shard.path, shard.items, shard.count, &taker, err);
     if (status >= 0)
         status = sheaf__ps_hold_note(server, note, err);
     if (status >= 0)

@@ -189,8 +189,9 @@ static sheaf_status write_shards(struct sheaf__call *call, struct sheaf__ps_cut 
     for (uint32_t i = 0; i < count; i++) {
         if (sheaf__call_abandoned(call))
             return sheaf__error(err, SHEAF_ERR_CANCELLED, "the save was given up");
-        SHEAF__TRY(sheaf__shard_write(shards[i].path, shards[i].items, shards[i].count, next_value,
-                                      cut, err));
+        if (shards[i].count > 0) /* else the note was all that was asked for */
+            SHEAF__TRY(sheaf__shard_write(shards[i].path, shards[i].items, shards[i].count,
+                                          next_value, cut, err));
     }
     return SHEAF_OK;
 }

@@ -582,6 +582,8 @@ enum { PS_WORKERS = 2 };
 struct ps_job {
     int stops[PS_WORKERS]; /* after so many steps; 0: when all passes are over */
     const char *folder;
+    bool background; /* saves so */
+    bool alone;      /* nothing is saved with the position, and that when all have stopped */
     int64_t counts[PS_WORKERS *
                    NUMBERS]; /* how often each worker had each number, as the servers know */
     int64_t passes[PS_WORKERS];
@@ -612,6 +614,7 @@ static sheaf_status train_on_ps(struct rig_task *task)
     struct ps_job *job = task->user;
     const struct job data = {.kind = READ, .batch = 8};
     const int w = task->index;
+    const sheaf_manager_options options = {.background = job->background};
     struct ps_step step = {.worker = w};
     sheaf_strategy *s = NULL;
     sheaf_checkpoint_manager *manager = NULL;
@@ -627,8 +630,9 @@ static sheaf_status train_on_ps(struct rig_task *task)
     }
     sheaf_dist_dataset *d = sheaf_distribute_dataset(s, dataset(&data), NULL);
     sheaf_checkpoint *c = checkpoint_of(sheaf_dist_dataset_trackable(d));
-    sheaf_checkpoint_add_variable(c, "counts", step.counts);
-    if (sheaf_checkpoint_manager_new(c, job->folder, NULL, &manager, err) >= 0)
+    if (!job->alone)
+        sheaf_checkpoint_add_variable(c, "counts", step.counts);
+    if (sheaf_checkpoint_manager_new(c, job->folder, &options, &manager, err) >= 0)
         (void)!sheaf_manager_restore(manager, NULL, err);
     while (err->status >= 0 && sheaf_dist_dataset_passes(d) < PASSES &&
            (!job->stops[w] || steps < job->stops[w])) {
@@ -639,7 +643,8 @@ static sheaf_status train_on_ps(struct rig_task *task)
             if (sheaf_run(s, count_numbers, &step, v, NULL, err) < 0 || ++steps == job->stops[w])
                 break;
         }
-        if (err->status >= 0 && steps == job->stops[w] && w == 0)
+        if (err->status >= 0 && steps == job->stops[w] && w == 0 &&
+            (!job->alone || sheaf_strategy_join(s, 0, err) >= 0))
             (void)!sheaf_manager_save(manager, false, NULL, err);
         sheaf_dist_iterator_free(it);
     }
@@ -655,32 +660,54 @@ static sheaf_status train_on_ps(struct rig_task *task)
     return err->status;
 }
 
+/* Stopped twice, and gone on with to the end: each worker has had each number once a pass. */
+static void relay_on_ps(const struct ps_job *how, const int (*stops)[PS_WORKERS], const char *name)
+{
+    static struct ps_job job;
+    int64_t had[PS_WORKERS * NUMBERS] = {0};
+    for (int i = 0; i < 3; i++) {
+        job = *how;
+        job.folder = rig_path(name);
+        if (i < 2)
+            memcpy(job.stops, stops[i], sizeof(job.stops));
+        run_cluster((struct jobs){.worker = PS_WORKERS, .ps = 2}, train_on_ps, &job, 60);
+        rig_log_take();
+        for (int k = 0; k < PS_WORKERS * NUMBERS; k++)
+            had[k] = job.counts[k] + (job.alone ? had[k] : 0);
+    }
+    for (int k = 0; k < PS_WORKERS * NUMBERS; k++) {
+        assert_int_equal(job.passes[k / NUMBERS], PASSES);
+        if (had[k] != PASSES)
+            fail_msg("%s: worker %d had number %d %d times", name, k / NUMBERS, k % NUMBERS,
+                     (int)had[k]);
+    }
+}
+
+static const int ps_stops[][2][PS_WORKERS] = {{{3, 9}, {4, 2}}, {{8, 1}, {1, 8}}, {{6, 6}, {5, 5}}};
+
 /* Each worker makes its own passes. What the chief saves has the place of every worker as of the same
  * moment as the variables, so that all of them go on there, whatever they did after it. */
 static void test_ps_workers(void **state)
 {
     (void)state;
-    static const int stops[][2][PS_WORKERS] = {
-        {{3, 9}, {4, 2}}, {{8, 1}, {1, 8}}, {{6, 6}, {5, 5}}};
     write_files();
-    for (size_t k = 0; k < sizeof(stops) / sizeof(*stops); k++) {
-        static struct ps_job job;
+    for (size_t k = 0; k < sizeof(ps_stops) / sizeof(*ps_stops); k++)
+        for (int background = 0; background < 2; background++) {
+            char name[32];
+            snprintf(name, sizeof(name), "run-%zu-%d", k, background);
+            relay_on_ps(&(struct ps_job){.background = background}, ps_stops[k], name);
+        }
+}
+
+/* The places of all workers are in it, too, if no variable is. */
+static void test_ps_position_alone(void **state)
+{
+    (void)state;
+    write_files();
+    for (size_t k = 0; k < sizeof(ps_stops) / sizeof(*ps_stops); k++) {
         char name[32];
         snprintf(name, sizeof(name), "run-%zu", k);
-        for (int i = 0; i < 3; i++) {
-            job = (struct ps_job){.folder = rig_path(name)};
-            if (i < 2)
-                memcpy(job.stops, stops[k][i], sizeof(job.stops));
-            run_cluster((struct jobs){.worker = PS_WORKERS, .ps = 2}, train_on_ps, &job, 60);
-            rig_log_take();
-        }
-        for (int w = 0; w < PS_WORKERS; w++) {
-            assert_int_equal(job.passes[w], PASSES);
-            for (int i = 0; i < NUMBERS; i++)
-                if (job.counts[w * NUMBERS + i] != PASSES)
-                    fail_msg("case %zu: worker %d had number %d %d times", k, w, i,
-                             (int)job.counts[w * NUMBERS + i]);
-        }
+        relay_on_ps(&(struct ps_job){.alone = true}, ps_stops[k], name);
     }
 }
 
@@ -716,10 +743,11 @@ static void test_other_files(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        rig_test(test_T25_unseeded),    rig_test(test_goes_on),
-        rig_test(test_other_workers),   rig_test(test_T40_at_the_border),
-        rig_test(test_keeps_the_order), rig_test(test_refusals),
-        rig_test(test_other_files),     rig_test(test_iterator_in_a_checkpoint),
-        rig_test(test_after_an_error),  rig_test(test_ps_workers)};
+        rig_test(test_T25_unseeded),     rig_test(test_goes_on),
+        rig_test(test_other_workers),    rig_test(test_T40_at_the_border),
+        rig_test(test_keeps_the_order),  rig_test(test_refusals),
+        rig_test(test_other_files),      rig_test(test_iterator_in_a_checkpoint),
+        rig_test(test_after_an_error),   rig_test(test_ps_workers),
+        rig_test(test_ps_position_alone)};
     return rig_run(tests);
 }
