@@ -93,7 +93,8 @@ typedef struct sheaf_checkpoint_options {
 /** Saves as `<prefix>-N` with the next number of the save counter, and names it in the state file "checkpoint" of its
  *  directory (R8.23). `path`, if not NULL, gets the text of the frame. Under a strategy of several tasks: called by every
  *  worker of a synchronous one; under "ps" by any (a no-op where sheaf_strategy_should_checkpoint() is false). Each task writes
- *  its own tensors. SHEAF_ERR_FAILED_PRECONDITION: an optimizer was restored and not built, whose values the save would lose;
+ *  its own tensors; a parameter server has the strategy's deadline for that, as for reading them, and a second for each 8 MiB
+ *  besides. SHEAF_ERR_FAILED_PRECONDITION: an optimizer was restored and not built, whose values the save would lose;
  *  also of every other save. */
 SHEAF_CHECKED sheaf_status sheaf_checkpoint_save(sheaf_checkpoint *c, const char *prefix,
                                                  const sheaf_checkpoint_options *options,

@@ -50,6 +50,12 @@ struct sheaf__save_turns {
 
 struct sheaf__bundle_sums;
 
+/* What other tasks hold for a save. */
+struct sheaf__save_cut {
+    uint64_t number; /* of the group's */
+    uint64_t bytes;  /* the most that a task has to write */
+};
+
 struct sheaf__save_group_class {
     /* Whether this process restores what other tasks hold, and chooses the checkpoint (the chief). */
     bool (*restores)(struct sheaf__save_group *g);
@@ -71,12 +77,14 @@ struct sheaf__save_group_class {
      * frame that belongs to the moment of shard i (the ps's table of push sequences); it is kept
      * beside the checkpoint by task. */
     sheaf_status (*cut)(struct sheaf__save_group *g, const struct sheaf__shard *shards,
-                        size_t count, const char **notes, uint64_t *cut, sheaf_error *err);
+                        size_t count, const char **notes, struct sheaf__save_cut *cut,
+                        sheaf_error *err);
     /* Has them write these with sheaf__shard_write() and hold them no longer. Returns when all are durable
      * or one failed. */
-    sheaf_status (*write)(struct sheaf__save_group *g, uint64_t cut, sheaf_error *err);
+    sheaf_status (*write)(struct sheaf__save_group *g, const struct sheaf__save_cut *cut,
+                          sheaf_error *err);
     /* They will not be written. Never waits. */
-    void (*drop)(struct sheaf__save_group *g, uint64_t cut);
+    void (*drop)(struct sheaf__save_group *g, const struct sheaf__save_cut *cut);
     /* Has other tasks, each of them once in the list, read their shards from the checkpoint
      * shard->path with sheaf__shard_read(), all at once, and hold the values back. `notes[i]` is what
      * the task of shard i noted when it was saved, else NULL. Their checksums are added to `sums`. */

@@ -36,7 +36,7 @@ struct sheaf__ckpt_saving {
     char *temporary;             /* `<path>_temp` */
     struct sheaf__strings parts; /* of every shard: a prefix in it */
     bool holds;                  /* other tasks hold their shards: */
-    uint64_t cut;                /* which */
+    struct sheaf__save_cut cut;  /* which */
     struct sheaf__sidecar sidecar;
     struct sheaf__thread *thread; /* NULL: it is done */
     sheaf_error fault;            /* status < 0: it failed */
@@ -175,7 +175,7 @@ static sheaf_status write_remote(struct sheaf__ckpt_saving *s, sheaf_error *err)
     if (!s->holds)
         return SHEAF_OK;
     s->holds = false;
-    return g->cls->write(g, s->cut, err);
+    return g->cls->write(g, &s->cut, err);
 }
 
 struct local_shard {
@@ -316,7 +316,7 @@ static void save_all(struct sheaf__ckpt_saving *s)
 static void free_saving(struct sheaf__ckpt_saving *s)
 {
     if (s->holds)
-        s->objects.group->cls->drop(s->objects.group, s->cut);
+        s->objects.group->cls->drop(s->objects.group, &s->cut);
     sheaf__strings_clear(&s->parts);
     sheaf__ckpt_plan_free(&s->plan);
     sheaf__sidecar_free(&s->sidecar);

@@ -85,8 +85,8 @@ static const char *operation(uint32_t kind)
     return names[kind];
 }
 
-static sheaf_status finish_until(struct sheaf__ps_client *client, int64_t deadline,
-                                 sheaf_error *err)
+sheaf_status sheaf__ps_finish_until(struct sheaf__ps_client *client, int64_t deadline,
+                                    sheaf_error *err)
 {
     const struct sheaf__wait wait = {deadline, NULL, "a parameter server"};
     sheaf_error first = {0};
@@ -109,7 +109,7 @@ static sheaf_status finish_until(struct sheaf__ps_client *client, int64_t deadli
 
 sheaf_status sheaf__ps_finish_all(struct sheaf__ps_client *client, sheaf_error *err)
 {
-    return finish_until(client, sheaf__clock_after(client->deadline_ns), err);
+    return sheaf__ps_finish_until(client, sheaf__clock_after(client->deadline_ns), err);
 }
 
 sheaf_status sheaf__ps_call(struct sheaf__ps_client *client, int i, uint32_t kind,
@@ -373,7 +373,7 @@ static sheaf_status stand_by(struct sheaf__ps_client *client, int64_t deadline, 
     struct sheaf__ps_remote *r = sheaf__ps_prepare(client, 0);
     sheaf__buf_fixed64(&r->meta, (uint64_t)(JOIN_GRACE_SECONDS * SHEAF__S));
     sheaf__ps_start(client, 0, SHEAF__PS_JOIN, NULL, 0);
-    sheaf_status status = finish_until(client, deadline, &fault);
+    sheaf_status status = sheaf__ps_finish_until(client, deadline, &fault);
     bool saves = true;
     if (status == SHEAF_ERR_DEADLINE)
         SHEAF__TRY(sheaf__ps_ask_saves(client, &saves, err));

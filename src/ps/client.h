@@ -148,6 +148,9 @@ bool sheaf__ps_add_part(struct sheaf__ps_remote *r, const void *data, size_t siz
 void sheaf__ps_start(struct sheaf__ps_client *client, int i, uint32_t kind,
                      const struct sheaf__part *into, size_t into_count);
 sheaf_status sheaf__ps_finish_all(struct sheaf__ps_client *client, sheaf_error *err);
+/* The same with another deadline than the client's. */
+sheaf_status sheaf__ps_finish_until(struct sheaf__ps_client *client, int64_t deadline,
+                                    sheaf_error *err);
 
 /* The save group's class (group.c). */
 extern const struct sheaf__save_group_class sheaf__ps_group_class;

@@ -38,13 +38,32 @@ static sheaf_status find_server(const struct sheaf__ps_client *client, const cha
     return SHEAF_OK;
 }
 
+/* Bytes of files that a server handles in a second at least: those of large tables take longer than an answer may. */
+enum { SLOWEST_DISK = 8 << 20 };
+
+static int64_t deadline_for(const struct sheaf__ps_client *client, uint64_t bytes)
+{
+    return sheaf__clock_after(client->deadline_ns +
+                              (int64_t)((double)bytes / SLOWEST_DISK * (double)SHEAF__S));
+}
+
+static uint64_t bytes_of(const struct sheaf__shard *shard)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < shard->count; i++) {
+        const struct sheaf__saveable *s = &shard->items[i].saveable;
+        bytes += (uint64_t)sheaf_shape_elements(s->shape) * sheaf_dtype_size(s->dtype);
+    }
+    return bytes;
+}
+
 /* The same call to `count` servers from the `first` one on; waits for all of them. The first error. Any
  * thread, without the lock. */
 static sheaf_status call_aside(const struct sheaf__ps_client *client, int first, int count,
-                               const struct sheaf__request *what, sheaf_error *err)
+                               const struct sheaf__request *what, int64_t deadline,
+                               sheaf_error *err)
 {
-    const struct sheaf__wait wait = {sheaf__clock_after(client->deadline_ns), NULL,
-                                     "a parameter server"};
+    const struct sheaf__wait wait = {deadline, NULL, "a parameter server"};
     struct sheaf__request *calls = sheaf__calloc((size_t)count, sizeof(*calls));
     sheaf_error fault = {0};
     int started = 0;
@@ -137,7 +156,8 @@ static sheaf_status group_number(struct sheaf__save_group *g, const char *prefix
 
 static sheaf_status group_leave(struct sheaf__save_group *g, sheaf_error *err)
 {
-    return call_aside(client_of(g), 0, 1, &(struct sheaf__request){.kind = SHEAF__PS_LEAVE}, err);
+    const struct sheaf__request what = {.kind = SHEAF__PS_LEAVE};
+    return call_aside(client_of(g), 0, 1, &what, deadline_for(client_of(g), 0), err);
 }
 
 static const struct sheaf__save_turns turns = {
@@ -167,15 +187,16 @@ static sheaf_status group_prove(struct sheaf__save_group *g, const char *device,
     const struct sheaf__request what = {
         .kind = SHEAF__PS_PROVE, .meta = meta.data, .meta_size = meta.size};
     if (status >= 0)
-        status = call_aside(client, server, 1, &what, err);
+        status = call_aside(client, server, 1, &what, deadline_for(client, 0), err);
     sheaf__buf_free(&meta);
     return status;
 }
 
-/* Puts the shards of server `s`, which may be none, into its message. */
-static void put_shards(struct sheaf__ps_client *client, int s, const struct sheaf__shard *shards,
-                       size_t count)
+/* Puts the shards of server `s`, which may be none, into its message; their bytes. */
+static uint64_t put_shards(struct sheaf__ps_client *client, int s,
+                           const struct sheaf__shard *shards, size_t count)
 {
+    uint64_t bytes = 0;
     struct sheaf__ps_remote *r = sheaf__ps_prepare(client, s);
     uint32_t mine = 0;
     sheaf__buf_fixed64(&r->meta, client->cuts);
@@ -183,8 +204,11 @@ static void put_shards(struct sheaf__ps_client *client, int s, const struct shea
         mine += server_of(client, shards[i].device) == s;
     sheaf__buf_varint(&r->meta, mine);
     for (size_t i = 0; i < count; i++)
-        if (server_of(client, shards[i].device) == s)
+        if (server_of(client, shards[i].device) == s) {
             sheaf__ps_put_shard(&r->meta, &shards[i], NULL);
+            bytes += bytes_of(&shards[i]);
+        }
+    return bytes;
 }
 
 static void take_notes(struct sheaf__ps_client *client, const struct sheaf__shard *shards,
@@ -198,18 +222,19 @@ static void take_notes(struct sheaf__ps_client *client, const struct sheaf__shar
     }
 }
 
-static void group_drop(struct sheaf__save_group *g, uint64_t cut)
+static void group_drop(struct sheaf__save_group *g, const struct sheaf__save_cut *cut)
 {
     const struct sheaf__ps_client *client = client_of(g);
     const struct sheaf__post post = {
-        .kind = SHEAF__PS_DROP, .meta = &cut, .meta_size = sizeof(cut)};
+        .kind = SHEAF__PS_DROP, .meta = &cut->number, .meta_size = sizeof(cut->number)};
     for (int s = 0; s < client->server_count; s++)
         (void)sheaf__post(client->servers[s].peer, &post,
                           NULL); /* one that is lost holds nothing */
 }
 
 static sheaf_status group_cut(struct sheaf__save_group *g, const struct sheaf__shard *shards,
-                              size_t count, const char **notes, uint64_t *cut, sheaf_error *err)
+                              size_t count, const char **notes, struct sheaf__save_cut *cut,
+                              sheaf_error *err)
 {
     struct sheaf__ps_client *client = client_of(g);
     int ignored;
@@ -217,9 +242,10 @@ static sheaf_status group_cut(struct sheaf__save_group *g, const struct sheaf__s
         SHEAF__TRY(find_server(client, shards[i].device, &ignored, err));
     sheaf__mutex_lock(&client->lock);
     sheaf_status status = sheaf__ps_send_mark(client, err);
-    *cut = ++client->cuts;
+    *cut = (struct sheaf__save_cut){.number = ++client->cuts};
     for (int s = 0; s < client->server_count && status >= 0; s++) {
-        put_shards(client, s, shards, count);
+        const uint64_t bytes = put_shards(client, s, shards, count);
+        cut->bytes = bytes > cut->bytes ? bytes : cut->bytes;
         sheaf__ps_start(client, s, SHEAF__PS_CUT, NULL, 0);
     }
     if (status >= 0)
@@ -228,16 +254,18 @@ static sheaf_status group_cut(struct sheaf__save_group *g, const struct sheaf__s
         take_notes(client, shards, count, notes);
     sheaf__mutex_unlock(&client->lock);
     if (status < 0)
-        group_drop(g, *cut);
+        group_drop(g, cut);
     return status;
 }
 
-static sheaf_status group_write(struct sheaf__save_group *g, uint64_t cut, sheaf_error *err)
+static sheaf_status group_write(struct sheaf__save_group *g, const struct sheaf__save_cut *cut,
+                                sheaf_error *err)
 {
     const struct sheaf__ps_client *client = client_of(g);
     const struct sheaf__request what = {
-        .kind = SHEAF__PS_WRITE, .meta = &cut, .meta_size = sizeof(cut)};
-    return call_aside(client, 0, client->server_count, &what, err);
+        .kind = SHEAF__PS_WRITE, .meta = &cut->number, .meta_size = sizeof(cut->number)};
+    return call_aside(client, 0, client->server_count, &what, deadline_for(client, cut->bytes),
+                      err);
 }
 
 /* The checksums in a server's reply. */
@@ -260,13 +288,16 @@ static sheaf_status group_read(struct sheaf__save_group *g, const struct sheaf__
     int server;
     for (size_t i = 0; i < count; i++)
         SHEAF__TRY(find_server(client, shards[i].device, &server, err));
+    uint64_t bytes = 0;
     sheaf__mutex_lock(&client->lock);
     for (size_t i = 0; i < count; i++) {
+        const uint64_t mine = bytes_of(&shards[i]);
+        bytes = mine > bytes ? mine : bytes;
         server = server_of(client, shards[i].device);
         sheaf__ps_put_shard(&sheaf__ps_prepare(client, server)->meta, &shards[i], notes[i]);
         sheaf__ps_start(client, server, SHEAF__PS_READ, NULL, 0);
     }
-    sheaf_status status = sheaf__ps_finish_all(client, err);
+    sheaf_status status = sheaf__ps_finish_until(client, deadline_for(client, bytes), err);
     for (size_t i = 0; i < count && status >= 0; i++)
         status = take_sums(&client->servers[server_of(client, shards[i].device)], sums, err);
     sheaf__mutex_unlock(&client->lock);

@@ -252,7 +252,8 @@ static inline void fake_let_go(struct fake_group *f)
 
 static inline sheaf_status fake_group_cut(struct sheaf__save_group *g,
                                           const struct sheaf__shard *shards, size_t count,
-                                          const char **notes, uint64_t *cut, sheaf_error *err)
+                                          const char **notes, struct sheaf__save_cut *cut,
+                                          sheaf_error *err)
 {
     struct fake_group *f = fake_group_of(g);
     (void)err;
@@ -269,7 +270,7 @@ static inline sheaf_status fake_group_cut(struct sheaf__save_group *g,
     }
     for (size_t i = 0; i < f->count; i++)
         f->cut->values[i] = sheaf_tensor_keep(f->held[i].value);
-    *cut = ++f->cuts;
+    cut->number = ++f->cuts;
     return SHEAF_OK;
 }
 
@@ -281,12 +282,12 @@ static inline sheaf_tensor *fake_held_value(void *user, const struct sheaf__shar
     return sheaf__shard_cut(whole, f->held[handle].saveable.offset, &item->saveable);
 }
 
-static inline sheaf_status fake_group_write(struct sheaf__save_group *g, uint64_t cut,
-                                            sheaf_error *err)
+static inline sheaf_status fake_group_write(struct sheaf__save_group *g,
+                                            const struct sheaf__save_cut *cut, sheaf_error *err)
 {
     struct fake_group *f = fake_group_of(g);
     sheaf_status status =
-        cut == f->cuts ? SHEAF_OK : sheaf_error_set(err, SHEAF_ERR_INTERNAL, "another cut");
+        cut->number == f->cuts ? SHEAF_OK : sheaf_error_set(err, SHEAF_ERR_INTERNAL, "another cut");
     for (size_t i = 0; i < f->cut->count && status >= 0; i++) {
         const struct sheaf__shard *shard = &f->cut->shards[i];
         f->writes++;
@@ -300,10 +301,10 @@ static inline sheaf_status fake_group_write(struct sheaf__save_group *g, uint64_
     return status;
 }
 
-static inline void fake_group_drop(struct sheaf__save_group *g, uint64_t cut)
+static inline void fake_group_drop(struct sheaf__save_group *g, const struct sheaf__save_cut *cut)
 {
     struct fake_group *f = fake_group_of(g);
-    assert_int_equal(cut, f->cuts);
+    assert_int_equal(cut->number, f->cuts);
     f->drops++;
     fake_let_go(f);
 }
