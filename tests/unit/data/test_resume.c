@@ -250,6 +250,60 @@ static void test_refusals(void **state)
     sheaf_dataset_free(range);
 }
 
+/* Rounds of a shuffle, each with seeds of its own, and what asks for elements of two rounds at once. */
+static sheaf_dataset *rounds(int kind)
+{
+    const sheaf_shuffle_options order = {.seed = 5}, outer = {.seed = 6};
+    sheaf_dataset *d = sheaf_dataset_shuffle(sheaf_dataset_range(0, 6, 1), 4, &order);
+    d = sheaf_dataset_repeat(d, kind == 5 ? -1 : 3);
+    switch (kind) {
+    case 1:
+        return sheaf_dataset_batch(d, 4, NULL);
+    case 2:
+        return sheaf_dataset_shuffle(d, 5, &outer);
+    case 3:
+        return sheaf_dataset_shard(d, 4, 1);
+    case 4:
+        return sheaf_dataset_prefetch(d, 9);
+    case 5:
+        return sheaf_dataset_take(d, 20);
+    default:
+        return d;
+    }
+}
+
+/* At every element, also the last of a round and the first of the next one, of which the seeds are taken when it is
+ * asked for: the rest is the same, and so is the next pass. */
+static void test_rounds_of_a_shuffle(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind <= 5; kind++) {
+        char text[32];
+        snprintf(text, sizeof(text), "kind %d", kind);
+        for (int at = 0; at <= 20; at++) {
+            sheaf_dataset *d = rounds(kind), *again = rounds(kind), *unbroken = rounds(kind);
+            json_t *all = elements(unbroken), *rest = json_array(), *next = elements(unbroken);
+            for (size_t i = (size_t)at; i < json_array_size(all); i++)
+                json_array_append(rest, json_array_get(all, i));
+            sheaf_iterator *it = sheaf_dataset_iterate(d);
+            json_decref(drain(it, element_json, at));
+            const struct saved s = save(it);
+            sheaf_iterator_free(it);
+            it = sheaf_dataset_iterate(again);
+            restore(it, &s);
+            assert_json(drain(it, element_json, 1000), rest, text);
+            sheaf_iterator_free(it);
+            assert_json(elements(again), next, text);
+            json_decref(all);
+            json_decref(rest);
+            json_decref(next);
+            sheaf_dataset_free(d);
+            sheaf_dataset_free(again);
+            sheaf_dataset_free(unbroken);
+        }
+    }
+}
+
 /* Two iterators that take seeds of a dataset in turn: neither could go on. */
 static void test_two_iterators(void **state)
 {
@@ -432,6 +486,7 @@ int main(int argc, char **argv)
                                        rig_test(test_passes_over),
                                        rig_test(test_files),
                                        rig_test(test_refusals),
+                                       rig_test(test_rounds_of_a_shuffle),
                                        rig_test(test_two_iterators),
                                        rig_test(test_missing_files),
                                        rig_test(test_other_pipelines),
