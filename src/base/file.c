@@ -342,7 +342,7 @@ static sheaf_status read_whole(struct sheaf__file *file, void *data, size_t size
                            "the file ended after %zu bytes, expected %zu", got, size);
 }
 
-static sheaf_status fill_map(struct map *m, struct sheaf__file *file, sheaf_error *err)
+static sheaf_status fill_map(struct map *m, struct sheaf__file *file, bool mapped, sheaf_error *err)
 {
     uint64_t size = 0;
     SHEAF__TRY(sheaf__file_size(file, &size, err));
@@ -350,7 +350,7 @@ static sheaf_status fill_map(struct map *m, struct sheaf__file *file, sheaf_erro
     m->map.size = (size_t)size;
     if (size == 0)
         return SHEAF_OK;
-    if (sheaf__file_mappable(file)) {
+    if (mapped) {
         int code = file->fs->map(file->fs->user, file->handle, (size_t)size, &m->map.data);
         if (code == 0)
             m->fs = file->fs;
@@ -367,15 +367,15 @@ static sheaf_status fill_map(struct map *m, struct sheaf__file *file, sheaf_erro
     return status;
 }
 
-sheaf_status sheaf__file_map_open(struct sheaf__file *file, struct sheaf__map **map,
-                                  sheaf_error *err)
+static sheaf_status map_or_load(struct sheaf__file *file, bool mapped, struct sheaf__map **map,
+                                sheaf_error *err)
 {
     struct map *m = sheaf__calloc(1, sizeof(*m));
     if (!m || !(m->path = sheaf__strdup(file->path))) {
         sheaf__free(m);
         return sheaf__no_memory(err, "a file");
     }
-    sheaf_status status = fill_map(m, file, err);
+    sheaf_status status = fill_map(m, file, mapped, err);
     if (status < 0) {
         sheaf__free(m->path);
         sheaf__free(m);
@@ -387,13 +387,29 @@ sheaf_status sheaf__file_map_open(struct sheaf__file *file, struct sheaf__map **
     return SHEAF_OK;
 }
 
-sheaf_status sheaf__file_map(const char *path, struct sheaf__map **map, sheaf_error *err)
+sheaf_status sheaf__file_map_open(struct sheaf__file *file, struct sheaf__map **map,
+                                  sheaf_error *err)
+{
+    return map_or_load(file, sheaf__file_mappable(file), map, err);
+}
+
+static sheaf_status map_path(const char *path, bool load, struct sheaf__map **map, sheaf_error *err)
 {
     struct sheaf__file *file = NULL;
     SHEAF__TRY(sheaf__file_open(path, SHEAF__FILE_READ, &file, err));
-    sheaf_status status = sheaf__file_map_open(file, map, err);
+    sheaf_status status = map_or_load(file, !load && sheaf__file_mappable(file), map, err);
     sheaf__file_close(file, NULL); /* only read: nothing can be lost */
     return status;
+}
+
+sheaf_status sheaf__file_map(const char *path, struct sheaf__map **map, sheaf_error *err)
+{
+    return map_path(path, false, map, err);
+}
+
+sheaf_status sheaf__file_load(const char *path, struct sheaf__map **map, sheaf_error *err)
+{
+    return map_path(path, true, map, err);
 }
 
 sheaf_status sheaf__file_read_all(const char *path, size_t limit, char **data, size_t *size,

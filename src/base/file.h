@@ -79,6 +79,9 @@ sheaf_status sheaf__file_map(const char *path, struct sheaf__map **map, sheaf_er
 /* The same of a file that was opened to be read, and that stays open. */
 sheaf_status sheaf__file_map_open(struct sheaf__file *file, struct sheaf__map **map,
                                   sheaf_error *err);
+/* As sheaf__file_map(), but always read into memory, so that it does no harm if the file is cut. For what is
+ * gone through once. */
+sheaf_status sheaf__file_load(const char *path, struct sheaf__map **map, sheaf_error *err);
 /* Whether a counted object is a mapped file, and the address lies in it. */
 bool sheaf__map_holds(const struct sheaf__object *object, const void *address);
 /* Reads a whole file of at most `limit` bytes with a zero after it; freed with sheaf__free(). */

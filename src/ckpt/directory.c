@@ -262,7 +262,7 @@ static sheaf_status index_crc(const char *path, uint32_t *crc, sheaf_error *err)
     struct sheaf__map *map = NULL;
     if (!index)
         return no_memory(err);
-    sheaf_status status = sheaf__file_map(index, &map, err);
+    sheaf_status status = sheaf__file_load(index, &map, err);
     sheaf__free(index);
     SHEAF__TRY(status);
     *crc = sheaf__crc32c(map->data, map->size);

@@ -29,7 +29,7 @@ static sheaf_status read_parts(struct merging *m, sheaf_error *err)
             return sheaf__no_memory(err, "the name of a file");
         struct sheaf__map *map = NULL;
         struct sheaf__table table;
-        sheaf_status status = sheaf__file_map(path, &map, err);
+        sheaf_status status = sheaf__file_load(path, &map, err);
         if (status >= 0)
             status = sheaf__table_open(&table, map->data, map->size, path, err);
         if (status >= 0)

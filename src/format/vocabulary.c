@@ -298,7 +298,7 @@ static sheaf_status take_words(struct sheaf_vocabulary *v, struct lines *l, shea
 static sheaf_status take_file(struct sheaf_vocabulary *v, const char *path, sheaf_error *err)
 {
     struct sheaf__map *map = NULL;
-    sheaf_status status = sheaf__file_map(path, &map, err);
+    sheaf_status status = sheaf__file_load(path, &map, err);
     if (status == SHEAF_ERR_NOT_FOUND) /* a bad argument to TensorFlow, too */
         status = err->status = SHEAF_ERR_INVALID_ARGUMENT;
     if (status < 0)

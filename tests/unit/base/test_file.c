@@ -212,6 +212,28 @@ static void sweeps_leftovers(const char *d)
     sheaf__free(foreign);
 }
 
+/* What was loaded stays, whatever becomes of the file. */
+static void loads(const char *d)
+{
+    char *path = sheaf__path_join(d, "l");
+    struct sheaf__map *map = NULL;
+    struct sheaf__file *file = NULL;
+    sheaf_error err = {0};
+    put(path, "content");
+    rig_ok(sheaf__file_load(path, &map, &err), &err);
+    rig_ok(sheaf__file_open(path, SHEAF__FILE_UPDATE, &file, &err), &err);
+    rig_ok(sheaf__file_truncate(file, 0, &err), &err);
+    rig_ok(sheaf__file_close(file, &err), &err);
+    assert_int_equal(map->size, 7);
+    assert_memory_equal(map->data, "content", 7);
+    sheaf__unref(map);
+    rig_ok(sheaf__file_load(path, &map, &err), &err);
+    assert_int_equal(map->size, 0);
+    sheaf__unref(map);
+    rig_fails(sheaf__file_load(d, &map, &err), &err, SHEAF_ERR_IO, "is a directory");
+    sheaf__free(path);
+}
+
 static void limits_what_is_read(const char *d)
 {
     char *path = sheaf__path_join(d, "big");
@@ -226,7 +248,7 @@ static void limits_what_is_read(const char *d)
 }
 
 static void (*const common[])(const char *d) = {
-    reads_and_writes, makes_names,        replaces_whole, maps, locks,
+    reads_and_writes, makes_names,        replaces_whole, maps, loads, locks,
     sweeps_leftovers, limits_what_is_read};
 
 static void run_common(void)

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "help.h"
 
+#include "base/context.h"
 #include "base/fingerprint.h"
+#include "base/fs.h"
 #include "tensor/heap.h"
 #include "tensor/tensor.h"
+
+#include <errno.h>
 
 /* Vocabularies and looking up in them (R10.23-R10.30). */
 
@@ -95,6 +99,31 @@ static sheaf_vocabulary_options options_of(const json_t *c, bool integers)
     o.file_dtype = integers ? SHEAF_INT64 : SHEAF_STRING;
     rig_ok(sheaf__file_replace(o.file, bytes, size, &err), &err);
     return o;
+}
+
+static int map_nothing(void *user, void *handle, size_t size, const uint8_t **data)
+{
+    (void)user;
+    (void)handle;
+    (void)size;
+    (void)data;
+    return EIO;
+}
+
+/* A file that is cut while its words are read is an error, and kills nobody: it is not mapped. */
+static void test_files_are_not_mapped(void **state)
+{
+    (void)state;
+    struct sheaf__fs fs = *sheaf__fs_system();
+    sheaf_vocabulary *v = NULL;
+    sheaf_error err;
+    fs.map = map_nothing;
+    rig_ok(sheaf__file_replace(rig_path("words"), "a\nb\n", 4, &err), &err);
+    sheaf__context_set_fs(sheaf__context(), &fs);
+    rig_ok(sheaf_vocabulary_new(&(sheaf_vocabulary_options){.file = rig_path("words")}, &v, &err),
+           &err);
+    sheaf_vocabulary_free(v);
+    sheaf__context_set_fs(sheaf__context(), NULL);
 }
 
 /* TensorFlow's status; of an empty file it is an accident (R10.28 says what is right). */
@@ -368,6 +397,7 @@ int main(void)
         rig_test(test_bad_words_are_named),
         rig_test(test_S177_words_in_a_pipeline),
         rig_test(test_layouts_are_kept),
+        rig_test(test_files_are_not_mapped),
         rig_test(test_failing_allocations),
     };
     return rig_run(tests);
