@@ -19,7 +19,8 @@ typedef struct sheaf_checkpoint sheaf_checkpoint;
 SHEAF_API sheaf_checkpoint *sheaf_checkpoint_new(void);
 SHEAF_API void sheaf_checkpoint_free(sheaf_checkpoint *c);
 /** Adds an object under a name of its own, as a keyword of tf.train.Checkpoint; "model/dense/kernel" is object `kernel` of
- *  `dense` of `model`. Borrowed until the checkpoint is freed. */
+ *  `dense` of `model`, "model/x\\/y" object `x/y` of it, as a dict of Python's may have it (its key is `model/x.Sy`), and "\\\\" a
+ *  backslash. Borrowed until the checkpoint is freed. */
 SHEAF_API void sheaf_checkpoint_add(sheaf_checkpoint *c, const char *name, sheaf_trackable *object);
 /** Shorthands. */
 SHEAF_API void sheaf_checkpoint_add_variable(sheaf_checkpoint *c, const char *name,

@@ -158,63 +158,83 @@ static void latch(sheaf_checkpoint *c, sheaf_status status, const char *name, co
         sheaf__error(&c->latched, status, "checkpoint object '%s': %s", name ? name : "", what);
 }
 
-/* The group at the end of all steps of `name` but the last, which `*last` is. NULL: latched. */
-static struct sheaf__ckpt_group *descend(sheaf_checkpoint *c, const char *name, const char **last)
+bool sheaf__checkpoint_step(const char **at, struct sheaf__str *step)
 {
-    struct sheaf__ckpt_group *g = &c->root;
-    const char *step = name, *slash;
-    while ((slash = strchr(step, '/'))) {
-        size_t size = (size_t)(slash - step);
-        struct sheaf__ckpt_edge *edge = size ? find_edge(g, step, size) : NULL;
-        if (!size || (edge && !edge->group)) {
-            latch(c, SHEAF_ERR_INVALID_ARGUMENT, name,
-                  size ? "a name before it is that of an object" : "a part of the name is empty");
-            return NULL;
-        }
-        if (!edge) {
-            struct sheaf__ckpt_group *made = sheaf__calloc(1, sizeof(*made));
-            edge = made ? add_edge(g, step, size, g == &c->root) : NULL;
-            if (!edge) {
-                sheaf__free(made);
-                latch(c, SHEAF_ERR_RESOURCE_EXHAUSTED, name, "not enough memory");
-                return NULL;
-            }
-            made->trackable = (sheaf_trackable){&group_class, made};
-            edge->group = made;
-            edge->child = &made->trackable;
-        }
-        g = edge->group;
-        step = slash + 1;
+    const char *p = *at;
+    sheaf__str_clear(step);
+    for (; *p && *p != '/'; p++) {
+        if (*p == '\\' && (p[1] == '/' || p[1] == '\\'))
+            p++;
+        sheaf__str_char(step, *p);
     }
-    *last = step;
-    return g;
+    const bool more = *p == '/';
+    *at = p + more;
+    return more;
 }
 
-void sheaf_checkpoint_add(sheaf_checkpoint *c, const char *name, sheaf_trackable *object)
+/* The group that the edge of this name leads to, made if it is not there. NULL: latched. */
+static struct sheaf__ckpt_group *enter(sheaf_checkpoint *c, struct sheaf__ckpt_group *g,
+                                       const struct sheaf__str *step, const char *name)
 {
-    const char *last = NULL;
-    if (!c)
-        return;
-    if (!name || !*name || !object) {
-        latch(c, SHEAF_ERR_INVALID_ARGUMENT, name, object ? "it has no name" : "there is none");
-        return;
+    struct sheaf__ckpt_edge *edge =
+        step->size ? find_edge(g, sheaf__str_text(step), step->size) : NULL;
+    if (!step->failed && (!step->size || (edge && !edge->group))) {
+        latch(c, SHEAF_ERR_INVALID_ARGUMENT, name,
+              step->size ? "a name before it is that of an object" : "a part of the name is empty");
+        return NULL;
     }
-    struct sheaf__ckpt_group *g = descend(c, name, &last);
-    if (!g)
-        return;
-    if (!*last || find_edge(g, last, strlen(last)) || (g == &c->root && !strcmp(last, COUNTER))) {
+    if (edge)
+        return edge->group;
+    struct sheaf__ckpt_group *made = step->failed ? NULL : sheaf__calloc(1, sizeof(*made));
+    edge = made ? add_edge(g, sheaf__str_text(step), step->size, g == &c->root) : NULL;
+    if (!edge) {
+        sheaf__free(made);
+        latch(c, SHEAF_ERR_RESOURCE_EXHAUSTED, name, "not enough memory");
+        return NULL;
+    }
+    made->trackable = (sheaf_trackable){&group_class, made};
+    edge->group = made;
+    edge->child = &made->trackable;
+    return made;
+}
+
+static void add_last(sheaf_checkpoint *c, struct sheaf__ckpt_group *g,
+                     const struct sheaf__str *step, const char *name, sheaf_trackable *object)
+{
+    const char *last = sheaf__str_text(step);
+    const bool root = g == &c->root;
+    if (!step->failed &&
+        (!*last || find_edge(g, last, step->size) || (root && !strcmp(last, COUNTER)))) {
         latch(c, SHEAF_ERR_INVALID_ARGUMENT, name,
               *last ? "the name is taken" : "a part of the name is empty");
         return;
     }
-    const size_t at = place_of(g, last, g == &c->root);
-    struct sheaf__ckpt_edge *edge = add_edge(g, last, strlen(last), g == &c->root);
+    const size_t at = place_of(g, last, root);
+    struct sheaf__ckpt_edge *edge = step->failed ? NULL : add_edge(g, last, step->size, root);
     if (!edge) {
         latch(c, SHEAF_ERR_RESOURCE_EXHAUSTED, name, "not enough memory");
         return;
     }
     edge->child = object;
     sheaf__checkpoint_added(c, name, object, at);
+}
+
+void sheaf_checkpoint_add(sheaf_checkpoint *c, const char *name, sheaf_trackable *object)
+{
+    struct sheaf__str step = {0};
+    const char *at = name;
+    if (!c)
+        return;
+    if (!name || !*name || !object) {
+        latch(c, SHEAF_ERR_INVALID_ARGUMENT, name, object ? "it has no name" : "there is none");
+        return;
+    }
+    struct sheaf__ckpt_group *g = &c->root;
+    while (g && sheaf__checkpoint_step(&at, &step))
+        g = enter(c, g, &step, name);
+    if (g)
+        add_last(c, g, &step, name, object);
+    sheaf__str_free(&step);
 }
 
 /* Saving. */

@@ -56,6 +56,9 @@ sheaf_status sheaf__checkpoint_begin_next(sheaf_checkpoint *c, const struct shea
 /* `*path` is text of the frame, NULL where this process has no part in it. */
 sheaf_status sheaf__checkpoint_end_next(sheaf_checkpoint *c, struct sheaf__next_save *next,
                                         const char **path, sheaf_error *err);
+/* Reads a part of an object's name, up to its end or a "/", behind which `*at` is put: whether there was one. In it "\\/" is a
+ * "/" and "\\\\" a "\\". */
+bool sheaf__checkpoint_step(const char **at, struct sheaf__str *step);
 /* Gives an object that is added after a restore its value; `at` is the number of its edge. A failure
  * is latched. */
 void sheaf__checkpoint_added(sheaf_checkpoint *c, const char *name, sheaf_trackable *object,

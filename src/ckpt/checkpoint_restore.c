@@ -58,21 +58,15 @@ static bool locate(const struct sheaf__object_graph *graph, const char *name, si
                    int32_t *node, struct sheaf__str *path)
 {
     struct sheaf__str step = {0};
-    bool failed = false;
+    bool failed = false, more = true;
     *node = graph->count ? 0 : -1;
-    for (const char *p = name;; p++) {
-        if (*p && *p != '/') {
-            sheaf__str_char(&step, *p);
-            sheaf__str_add(path, *p == '.' ? ".." : (const char[]){*p, 0});
-            continue;
-        }
+    while (more) {
+        more = sheaf__checkpoint_step(&name, &step);
+        failed |= step.failed;
+        sheaf__objects_escape(path, sheaf__str_text(&step));
+        sheaf__str_add(path, more ? "/" : "");
         if (*node >= 0)
             *node = sheaf__graph_child(&graph->nodes[*node], sheaf__str_text(&step), at);
-        failed |= step.failed;
-        sheaf__str_clear(&step);
-        if (!*p)
-            break;
-        sheaf__str_char(path, '/');
     }
     sheaf__str_free(&step);
     return !failed && !path->failed;

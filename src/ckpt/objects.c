@@ -51,6 +51,12 @@ static char *put_escaped(char *to, const char *name)
     return to;
 }
 
+void sheaf__objects_escape(struct sheaf__str *out, const char *name)
+{
+    for (; *name; name++)
+        sheaf__str_add(out, *name == '.' ? ".." : *name == '/' ? ".S" : (const char[]){*name, 0});
+}
+
 /* "<path><between><escaped name>". */
 static char *extend_path(struct sheaf__ckpt_objects *o, const char *path, const char *between,
                          const char *name)

@@ -53,6 +53,8 @@ sheaf_status sheaf__objects_walk(struct sheaf__ckpt_objects *o, sheaf_trackable 
 /* Adds one that is no child of any. */
 sheaf_status sheaf__objects_add(struct sheaf__ckpt_objects *o, sheaf_trackable *t, const char *path,
                                 sheaf_error *err);
+/* Appends a name as it stands in keys: "." as "..", "/" as ".S". */
+void sheaf__objects_escape(struct sheaf__str *out, const char *name);
 /* Number of a trackable's node, -1 if it has none. */
 int32_t sheaf__objects_find(const struct sheaf__ckpt_objects *o, sheaf_trackable *t);
 /* Appends the object graph as the last tensor, held by this task. */

@@ -59,10 +59,11 @@ static void vector_c(void **state)
 static void names_are_paths(void **state)
 {
     (void)state;
-    struct fake *w[4];
+    struct fake *w[6];
     sheaf_checkpoint *c = sheaf_checkpoint_new();
-    static const char *const names[] = {"z", "model/dense/kernel", "model/a.b", "a"};
-    for (int i = 0; i < 4; i++) {
+    static const char *const names[] = {"z", "model/dense/kernel", "model/a.b",
+                                        "a", "model/a\\/b",        "model/\\\\/c\\d"};
+    for (int i = 0; i < 6; i++) {
         w[i] = fake_floats(SHEAF_SHAPE(1), (float)i);
         sheaf_checkpoint_add(c, names[i], &w[i]->trackable);
     }
@@ -73,8 +74,9 @@ static void names_are_paths(void **state)
     sheaf_tensor *t = NULL;
     struct sheaf__object_graph graph;
     rig_ok(sheaf_bundle_open(path, &b, &err), &err);
-    static const char *const keys[] = {"z", "model/dense/kernel", "model/a..b", "a"};
-    for (int i = 0; i < 4; i++) {
+    static const char *const keys[] = {"z", "model/dense/kernel", "model/a..b",
+                                       "a", "model/a.Sb",         "model/\\/c\\d"};
+    for (int i = 0; i < 6; i++) {
         char key[80];
         snprintf(key, sizeof(key), "%s/.ATTRIBUTES/VARIABLE_VALUE", keys[i]);
         rig_ok(sheaf_bundle_read(b, key, &t, &err), &err);
@@ -90,8 +92,42 @@ static void names_are_paths(void **state)
     sheaf__object_graph_free(&graph);
     sheaf_bundle_free(b);
     sheaf_checkpoint_free(c);
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 6; i++)
         fake_free(w[i]);
+}
+
+/* formats.md 5.2: keys of a Python dict with a "/" or a "." in them, of TensorFlow's file, before the restore and after it. */
+static void odd_names_of_tensorflow(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        double value;
+    } odd[] = {
+        {"names/a\\/b", 1}, {"names/a.b", 2}, {"names/\\/", 6}, {"names/.", 5}, {"names/x/y/z", 7}};
+    enum { COUNT = sizeof(odd) / sizeof(odd[0]) };
+    for (int later = 0; later < 2; later++) {
+        struct fake *w[COUNT];
+        sheaf_checkpoint *c = sheaf_checkpoint_new();
+        sheaf_error err;
+        sheaf_checkpoint_expect_partial(c);
+        if (later)
+            rig_ok(sheaf_checkpoint_restore(c, rig_golden("checkpoint/object/nested-1"), &err),
+                   &err);
+        for (int i = 0; i < COUNT; i++) {
+            w[i] = fake_floats(SHEAF_SCALAR, 0);
+            sheaf_checkpoint_add(c, odd[i].name, &w[i]->trackable);
+        }
+        if (!later)
+            rig_ok(sheaf_checkpoint_restore(c, rig_golden("checkpoint/object/nested-1"), &err),
+                   &err);
+        rig_ok(sheaf_checkpoint_assert_existing_objects_matched(c, &err), &err);
+        for (int i = 0; i < COUNT; i++)
+            assert_true(sheaf_tensor_number(w[i]->values[0], 0) == odd[i].value);
+        sheaf_checkpoint_free(c);
+        for (int i = 0; i < COUNT; i++)
+            fake_free(w[i]);
+    }
 }
 
 static void bad_names_are_latched(void **state)
@@ -423,6 +459,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         rig_test(vector_c),
         rig_test(names_are_paths),
+        rig_test(odd_names_of_tensorflow),
         rig_test(bad_names_are_latched),
         rig_test(counter_counts),
         rig_test(all_or_nothing),
