@@ -176,7 +176,8 @@ SHEAF_CHECKED sheaf_status sheaf_manager_restore(sheaf_checkpoint_manager *m, co
                                                  sheaf_error *err);
 /** Saves now, under a number above all that are there (none is ever replaced), then deletes the oldest beyond max_to_keep that
  *  nothing else keeps. What a process that was killed left of its own saves is the next manager's, which keeps or deletes it;
- *  whatever somebody copied there stays.
+ *  whatever somebody copied there stays. So does, as under TensorFlow's CheckpointManager, what no state file names any more
+ *  because that was lost: it looks the same, and is the user's to delete.
  *  In the background one save is under way at a time: this waits for the one before and, if that has failed, gives its error in
  *  place of a new save. `*path` is then what the checkpoint will be called; it is there after sheaf_manager_wait(). */
 SHEAF_CHECKED sheaf_status sheaf_manager_save(sheaf_checkpoint_manager *m, bool last,

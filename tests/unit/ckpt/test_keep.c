@@ -266,6 +266,29 @@ static void save(struct run *r)
     rig_ok(sheaf_manager_save(r->manager, false, NULL, &err), &err);
 }
 
+/* The state file says what the manager may delete: without it nobody's checkpoints stay, as TensorFlow's CheckpointManager lets
+ * them. */
+static void state_file_is_lost(void **state)
+{
+    (void)state;
+    const sheaf_manager_options two = {.max_to_keep = 2};
+    sheaf_error err;
+    struct run r = start("run", &two);
+    for (int i = 1; i <= 3; i++)
+        save(&r);
+    end(&r);
+    rig_ok(sheaf__file_unlink(rig_path("run/checkpoint"), &err), &err);
+    r = start("run", &two);
+    for (int i = 4; i <= 6; i++)
+        save(&r);
+    end(&r);
+    for (int i = 1; i <= 6; i++) {
+        char name[32];
+        snprintf(name, sizeof(name), "run/ckpt-%d", i);
+        assert_int_equal(sheaf__directory_has(rig_path(name)), i != 1 && i != 4);
+    }
+}
+
 /* All files of the folder. */
 static const char *list(const char *folder)
 {
@@ -333,13 +356,10 @@ static void nothing_is_left_behind(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        rig_test(nothing_is_left_behind),
-        rig_test(hours_as_tensorflow),
-        rig_test(the_best_stay),
-        rig_test(a_value_is_of_one_save),
-        rig_test(the_unknown_stays),
-        rig_test(best_and_hours),
-        rig_test(bad_options),
+        rig_test(nothing_is_left_behind), rig_test(state_file_is_lost),
+        rig_test(hours_as_tensorflow),    rig_test(the_best_stay),
+        rig_test(a_value_is_of_one_save), rig_test(the_unknown_stays),
+        rig_test(best_and_hours),         rig_test(bad_options),
     };
     return rig_run(tests);
 }
