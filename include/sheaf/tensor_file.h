@@ -33,7 +33,8 @@ typedef struct sheaf_tensor_file_entry {
 SHEAF_API sheaf_status sheaf_tensor_file_get(const sheaf_tensor_file *f, size_t i,
                                              sheaf_tensor_file_entry *entry);
 /** A tensor, checksum verified where the format has one; belongs to the frame. SHEAF_ERR_NOT_FOUND, SHEAF_ERR_DATA_LOSS,
- *  SHEAF_ERR_UNIMPLEMENTED: a dtype that no tensor has. */
+ *  SHEAF_ERR_UNIMPLEMENTED: a dtype that no tensor has; SHEAF_ERR_RESOURCE_EXHAUSTED: so many strings in a small deflated member
+ *  that they would take over a GiB and 64 times its bytes. */
 SHEAF_CHECKED sheaf_status sheaf_tensor_file_read(sheaf_tensor_file *f, const char *name,
                                                   sheaf_tensor **tensor, sheaf_error *err);
 

@@ -12,6 +12,9 @@
 /* NumPy's archives as a file of tensors: each member is a file of one array. */
 
 #define MOST_HEAD (1 << 20) /* bytes before the elements of an array */
+#define MOST_STRINGS \
+    (1U << 30)         /* bytes of memory for the places of strings that need no more reason */
+#define MOST_GROWTH 64 /* times what the member takes in the file that they may be else */
 
 struct npz_file {
     sheaf_tensor_file file;
@@ -44,17 +47,50 @@ static void free_file(sheaf_tensor_file *file)
 
 /* ---- reading arrays ---- */
 
+/* A string takes more in memory than in the file, and one that is packed says nothing of how many there are: those of a file that
+ * was made to fill the memory are refused. */
+static sheaf_status check_strings(const struct npz_file *f, const struct sheaf__tensor_entry *e,
+                                  sheaf_error *err)
+{
+    const struct sheaf__zip_member *m = sheaf__zip_member(f->zip, e->number);
+    const struct sheaf__place place = {f->file.path, SHEAF__UNKNOWN, m->data};
+    const uint64_t count = (uint64_t)sheaf_shape_elements(e->shape);
+    const uint64_t bytes = count * sizeof(sheaf_bytes);
+    if (e->dtype != SHEAF_STRING || bytes <= MOST_STRINGS || bytes / MOST_GROWTH <= m->packed)
+        return SHEAF_OK;
+    return sheaf__error_at(
+        err, SHEAF_ERR_RESOURCE_EXHAUSTED, &place,
+        "tensor '%.60s': %llu strings in %llu packed bytes would take %llu bytes "
+        "of memory, expected at most %d times as many, or %u",
+        e->name, (unsigned long long)count, (unsigned long long)m->packed,
+        (unsigned long long)bytes, MOST_GROWTH, MOST_STRINGS);
+}
+
+/* The elements in memory that is ours, as this machine has them. */
+static void set_right(struct sheaf__npy *npy, uint8_t *data, size_t size)
+{
+    const bool aligned = (uintptr_t)data % sheaf__dtype_unit(npy->dtype) == 0;
+    if (npy->kind != SHEAF__NPY_NUMBERS || !npy->big_endian || !aligned)
+        return;
+    sheaf__dtype_swap(npy->dtype, data, size);
+    npy->big_endian = false;
+}
+
 static sheaf_tensor *whole(sheaf_tensor_file *file, const struct sheaf__tensor_entry *e,
                            sheaf_error *err)
 {
     struct npz_file *f = of(file);
-    const struct sheaf__npy *npy = &f->arrays[e->number];
+    struct sheaf__npy npy = f->arrays[e->number];
     const size_t size = (size_t)sheaf__zip_member(f->zip, e->number)->size;
+    if (check_strings(f, e, err) < 0)
+        return NULL;
     struct sheaf__buffer *bytes = sheaf__buffer_new(NULL, size, err);
     sheaf_tensor *t = NULL;
-    if (bytes && sheaf__zip_check(f->zip, e->number, bytes->data, err) >= 0)
-        t = sheaf__npy_tensor(npy, (const uint8_t *)bytes->data + npy->offset, bytes, file->path,
-                              err);
+    if (bytes && sheaf__zip_check(f->zip, e->number, bytes->data, err) >= 0) {
+        uint8_t *data = (uint8_t *)bytes->data + npy.offset;
+        set_right(&npy, data, e->bytes);
+        t = sheaf__npy_tensor(&npy, data, bytes, file->path, err);
+    }
     sheaf__unref(bytes);
     return t;
 }

@@ -491,6 +491,34 @@ static void npz_members_that_are_no_tensors(void **state)
     sheaf_frame_clear();
 }
 
+/* 2^26 + 1 strings of a byte in some kilobytes would take a gibibyte. They are listed, and verified. */
+static void npz_of_too_many_strings(void **state)
+{
+    (void)state;
+    enum { COUNT = (1 << 26) + 1, PART = 1 << 20 };
+    static const uint8_t zeros[PART];
+    struct sheaf__zip_writer *w = NULL;
+    struct sheaf__buf head = {0};
+    sheaf_tensor_file *f = NULL;
+    sheaf_tensor *t;
+    sheaf_error err;
+    rig_ok(sheaf__npy_header(&head, SHEAF_STRING, SHEAF_SHAPE(COUNT), 1, false, &err), &err);
+    rig_ok(sheaf__zip_writer_open(rig_path("a.npz"), &w, &err), &err);
+    rig_ok(sheaf__zip_writer_begin(w, "a.npy", true, &err), &err);
+    rig_ok(sheaf__zip_writer_put(w, head.data, head.size, &err), &err);
+    for (int64_t left = COUNT; left > 0; left -= PART)
+        rig_ok(sheaf__zip_writer_put(w, zeros, left < PART ? (size_t)left : PART, &err), &err);
+    rig_ok(sheaf__zip_writer_end(w, &err), &err);
+    rig_ok(sheaf__zip_writer_finish(w, &err), &err);
+    sheaf__buf_free(&head);
+    rig_ok(sheaf_tensor_file_open(rig_path("a.npz"), &f, &err), &err);
+    assert_int_equal(f->entries[0].bytes, COUNT);
+    rig_ok(sheaf_tensor_file_verify(f, &err), &err);
+    rig_fails(sheaf_tensor_file_read(f, "a", &t, &err), &err, SHEAF_ERR_RESOURCE_EXHAUSTED,
+              "67108865 strings in");
+    sheaf_tensor_file_free(f);
+}
+
 /* Numbers of a stored archive set to others: where, to what, and what is said. */
 static void npz_errors(void **state)
 {
@@ -628,6 +656,7 @@ int main(void)
         rig_test(npz_members_are_read_anywhere),
         rig_test(npz_errors),
         rig_test(npz_members_that_are_no_tensors),
+        rig_test(npz_of_too_many_strings),
         rig_test(checkpoints),
         rig_test(without_memory),
     };
