@@ -83,14 +83,14 @@ static const char *path_of(const struct named *n)
 }
 
 /* Step STEPS + 1, with gradients that grow, so that slots that begin anew give other values. */
-static void step(struct program *p)
+static void step(struct program *p, float part)
 {
     sheaf_error err = {0};
     float w[W] = {0.5f, -1.25f, 2, -0.75f}, b[B] = {1.5f, -0.125f};
     for (int i = 0; i < W; i++)
-        w[i] *= STEPS + 1;
+        w[i] *= part * (STEPS + 1);
     for (int i = 0; i < B; i++)
-        b[i] *= STEPS + 1;
+        b[i] *= part * (STEPS + 1);
     sheaf_tensor *g[] = {sheaf_tensor_new(SHEAF_FLOAT32, SHEAF_SHAPE(W), w),
                          sheaf_tensor_new(SHEAF_FLOAT32, SHEAF_SHAPE(B), b)};
     rig_ok(sheaf_optimizer_apply(p->o, p->v, g, 2, &err), &err);
@@ -155,7 +155,7 @@ static void test_S96_slots_of_other_optimizers(void **state)
         rig_ok(sheaf_checkpoint_restore(p.c, path_of(&cases[i]), &err), &err);
         assert_steps(&p, &cases[i], true);
         check_consumed(&p, &cases[i]);
-        step(&p);
+        step(&p, 1);
         assert_values(&p, &cases[i], 2e-7);
         end(&p);
     }
@@ -173,10 +173,44 @@ static void test_S96_slots_of_other_optimizers_later(void **state)
         rig_ok(sheaf_optimizer_build(p.o, p.v, 2, &err), &err);
         assert_steps(&p, &cases[i], true);
         check_consumed(&p, &cases[i]);
-        step(&p);
+        step(&p, 1);
         assert_values(&p, &cases[i], 2e-7);
         end(&p);
     }
+}
+
+static sheaf_status step_half(sheaf_replica *r, const sheaf_element *in, sheaf_element *out,
+                              void *user)
+{
+    (void)r;
+    (void)in;
+    (void)out;
+    struct program *p = user;
+    step(p, 0.5f);
+    return SHEAF_OK;
+}
+
+/* Two replicas, each with half of the gradients: all copies have their slots. */
+static void test_S96_slots_of_other_optimizers_mirrored(void **state)
+{
+    (void)state;
+    sheaf_error err = {0};
+    sheaf_strategy *s = mirrored(2);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct program p = {0};
+        SHEAF_SCOPE(s)
+        {
+            p = start(&cases[i]);
+            rig_ok(sheaf_optimizer_build(p.o, p.v, 2, &err), &err);
+        }
+        rig_ok(sheaf_checkpoint_restore(p.c, path_of(&cases[i]), &err), &err);
+        assert_steps(&p, &cases[i], true);
+        check_consumed(&p, &cases[i]);
+        rig_ok(sheaf_run(s, step_half, &p, NULL, NULL, &err), &err);
+        assert_values(&p, &cases[i], 2e-7);
+        end(&p);
+    }
+    sheaf_strategy_free(s);
 }
 
 /* Keras 3's Adam has the same slots under other names. */
@@ -190,7 +224,7 @@ static void slots_of_another_family(void **state)
     rig_ok(sheaf_checkpoint_restore(p.c, path_of(&n), &err), &err);
     assert_true(sheaf_optimizer_learning_rate(p.o) == 0.0625);
     check_consumed(&p, &n);
-    step(&p);
+    step(&p, 1);
     assert_values(&p, &n, 1e-6); /* R12.3 */
     end(&p);
 }
@@ -255,6 +289,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         rig_test(test_S96_slots_of_other_optimizers),
         rig_test(test_S96_slots_of_other_optimizers_later),
+        rig_test(test_S96_slots_of_other_optimizers_mirrored),
         rig_test(slots_of_another_family),
         rig_test(what_is_not_theirs_is_said),
         rig_test(names_without_slots_are_told),
