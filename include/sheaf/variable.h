@@ -59,7 +59,9 @@ typedef struct sheaf_initializer {
     uint64_t seed;  /**< 0: the next seed of the context */
     double args[4]; /**< meaning is the function's */
 } sheaf_initializer;
+/** Of any dtype; empty strings. */
 SHEAF_API sheaf_initializer sheaf_init_zeros(void);
+/** Of a dtype that sheaf_fill() makes. */
 SHEAF_API sheaf_initializer sheaf_init_constant(double value);
 /** As sheaf_random_uniform() and sheaf_random_normal() (ops.h); what these refuse is latched in the variable. */
 SHEAF_API sheaf_initializer sheaf_init_uniform(double low, double high, uint64_t seed);

@@ -48,8 +48,10 @@ sheaf_status sheaf__compute_range(struct sheaf__op_call *call, sheaf_error *err)
 {
     (void)err;
     int64_t *out = sheaf__tensor_out(call->out);
-    for (int64_t i = 0; i < call->shape.dims[0]; i++)
-        out[i] = call->attrs->start + i * call->attrs->step;
+    /* All that are wanted fit; a step from the last one may not, and wraps. */
+    uint64_t next = (uint64_t)call->attrs->start;
+    for (int64_t i = 0; i < call->shape.dims[0]; i++, next += (uint64_t)call->attrs->step)
+        out[i] = (int64_t)next;
     return SHEAF_OK;
 }
 
@@ -65,8 +67,6 @@ static sheaf_initializer random_of_call(const struct sheaf__op_call *call)
 sheaf_status sheaf__infer_random(struct sheaf__op_call *call, sheaf_error *err)
 {
     sheaf_dtype dtype = call->attrs->dtype;
-    if (!sheaf__dtype_is_float(dtype))
-        return sheaf__op_call_error(call, err, "dtype %s, wanted a float", sheaf_dtype_name(dtype));
     const sheaf_initializer random = random_of_call(call);
     if (sheaf__initializer_check(&random, dtype, err) < 0) {
         sheaf__error_prefix(err, "%s", call->op->name);

@@ -7,6 +7,7 @@
 #include "tensor/kernel.h"
 
 #include <math.h>
+#include <string.h>
 
 /* Elements at a time. A block of Philox has four outputs: four elements, or two doubles of 53 bits each. */
 enum { CHUNK = 256 };
@@ -104,7 +105,10 @@ static void fill_constant(void *data, const sheaf_initial_part *part, uint64_t s
                           const double *args)
 {
     (void)seed;
-    sheaf__kernel_fill(data, part->dtype, args[0], part->count);
+    if (args[0] == 0) /* of every dtype, also one that we know no numbers of */
+        memset(data, 0, (size_t)part->count * sheaf_dtype_size(part->dtype));
+    else
+        sheaf__kernel_fill(data, part->dtype, args[0], part->count);
 }
 
 static void fill_uniform(void *data, const sheaf_initial_part *part, uint64_t seed,
@@ -176,26 +180,46 @@ static bool is_finite_in(sheaf_dtype dtype, double value)
     return isfinite(value) && isfinite(sheaf__kernel_number(&element, dtype, 0));
 }
 
+static sheaf_status check_uniform(double low, double high, sheaf_dtype dtype, sheaf_error *err)
+{
+    const sheaf_dtype drawn = dtype == SHEAF_FLOAT64 ? dtype : SHEAF_FLOAT32;
+    if (is_finite_in(dtype, low) && is_finite_in(dtype, high) && low <= high &&
+        is_finite_in(drawn, high - low))
+        return SHEAF_OK;
+    return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                        "uniform in [%g, %g), expected low <= high, a finite range of %s", low,
+                        high, sheaf_dtype_name(dtype));
+}
+
+static sheaf_status check_normal(double mean, double deviation, sheaf_dtype dtype, sheaf_error *err)
+{
+    if (is_finite_in(dtype, mean) && is_finite_in(dtype, deviation) && deviation >= 0)
+        return SHEAF_OK;
+    return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                        "normal with mean %g and deviation %g, expected finite numbers of %s, "
+                        "the deviation 0 or more",
+                        mean, deviation, sheaf_dtype_name(dtype));
+}
+
 sheaf_status sheaf__initializer_check(const sheaf_initializer *initializer, sheaf_dtype dtype,
                                       sheaf_error *err)
 {
+    const sheaf_initializer_fn fill = initializer->fill;
     const double a = initializer->args[0], b = initializer->args[1];
-    const bool uniform = initializer->fill == fill_uniform;
-    if (!uniform && initializer->fill != fill_normal)
-        return SHEAF_OK;
-    const sheaf_dtype real = sheaf__dtype_is_float(dtype) ? dtype : SHEAF_FLOAT32;
-    const sheaf_dtype drawn = dtype == SHEAF_FLOAT64 ? dtype : SHEAF_FLOAT32;
-    const bool finite = is_finite_in(real, a) && is_finite_in(real, b);
-    if (uniform && !(finite && a <= b && is_finite_in(drawn, b - a)))
-        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
-                            "uniform in [%g, %g), expected low <= high, a finite range of %s", a, b,
+    const bool draws = fill == fill_uniform || fill == fill_normal || fill == fill_glorot;
+    const bool zero = fill == fill_constant && a == 0;
+    if (draws && !sheaf__dtype_is_float(dtype))
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "dtype %s, wanted a float",
                             sheaf_dtype_name(dtype));
-    if (!uniform && !(finite && b >= 0))
+    if (dtype == SHEAF_STRING && !zero)
         return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
-                            "normal with mean %g and deviation %g, expected finite numbers of %s, "
-                            "the deviation 0 or more",
-                            a, b, sheaf_dtype_name(dtype));
-    return SHEAF_OK;
+                            "strings, wanted a tensor of them as the initial value");
+    if (fill == fill_constant && !zero && !sheaf__kernel_can_cast(dtype, SHEAF_FLOAT64))
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "constant %g: no numbers of dtype %s",
+                            a, sheaf_dtype_name(dtype));
+    if (fill == fill_uniform)
+        return check_uniform(a, b, dtype, err);
+    return fill == fill_normal ? check_normal(a, b, dtype, err) : SHEAF_OK;
 }
 
 /* ---- running ---- */

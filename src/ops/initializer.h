@@ -12,8 +12,8 @@
 /** The next seed of the context, never 0 (R9.8). */
 uint64_t sheaf__initializer_seed(void);
 
-/** Refuses a range or a deviation that makes no numbers of the dtype; what functions of the program
- * make of their arguments is not known. */
+/** Refuses a dtype, a range or a deviation that makes no numbers of the dtype; what functions of the
+ * program make of their arguments is not known. */
 sheaf_status sheaf__initializer_check(const sheaf_initializer *initializer, sheaf_dtype dtype,
                                       sheaf_error *err);
 /** Writes the part to `data` on the device's threads; the initializer has a seed. */

@@ -64,6 +64,10 @@ static void finds_the_first_largest(void **state)
     EXPECT(sheaf_argmax(t, 1), SHEAF_INT64, SHEAF_SHAPE(2), 1, 0);
     EXPECT(sheaf_argmax(t, 0), SHEAF_INT64, SHEAF_SHAPE(3), 1, 0, 1);
     EXPECT(sheaf_argmax(t, -1), SHEAF_INT64, SHEAF_SHAPE(2), 1, 0);
+    EXPECT(
+        sheaf_argmax(
+            F32(SHEAF_SHAPE(4, 3), NAN, 1, NAN, NAN, NAN, NAN, 1, NAN, 2, NAN, -INFINITY, -1), 1),
+        SHEAF_INT64, SHEAF_SHAPE(4), 1, 0, 2, 2);
     expect_failed(sheaf_argmax(t, 2), "argmax: axis 2 of shape (2, 3)");
     expect_failed(sheaf_argmax(sheaf_zeros(SHEAF_FLOAT32, SHEAF_SHAPE(2, 0)), 1), "is empty");
 }
@@ -134,6 +138,8 @@ static void makes_constants(void **state)
     EXPECT(sheaf_range(2, 9, 3), SHEAF_INT64, SHEAF_SHAPE(3), 2, 5, 8);
     EXPECT(sheaf_range(3, 0, -2), SHEAF_INT64, SHEAF_SHAPE(2), 3, 1);
     EXPECT(sheaf_range(3, 0, 1), SHEAF_INT64, SHEAF_SHAPE(0), 0);
+    EXPECT(sheaf_range(INT64_MIN, INT64_MAX, INT64_MAX), SHEAF_INT64, SHEAF_SHAPE(3),
+           (double)INT64_MIN, -1, (double)(INT64_MAX - 1));
     expect_failed(sheaf_range(0, 1, 0), "range: step 0");
     expect_failed(sheaf_zeros(SHEAF_STRING, SHEAF_SHAPE(2)), "fill: no numbers of dtype string");
     expect_failed(sheaf_zeros(SHEAF_FLOAT32, SHEAF_SHAPE(-1)), "");

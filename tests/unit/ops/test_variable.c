@@ -475,7 +475,12 @@ static void refuses_what_makes_no_numbers(void **state)
         const char *message;
     } bad[] = {
         {sheaf_init_uniform(2, 1, 5), SHEAF_FLOAT32, "variable 'v': uniform in [2, 1)"},
-        {sheaf_init_uniform(2, 1, 5), SHEAF_INT64, "a finite range of int64"},
+        {sheaf_init_uniform(0, 1, 5), SHEAF_INT64, "variable 'v': dtype int64, wanted a float"},
+        {sheaf_init_normal(0, 1, 5), SHEAF_BOOL, "dtype bool, wanted a float"},
+        {sheaf_init_glorot_uniform(5), SHEAF_INT32, "dtype int32, wanted a float"},
+        {sheaf_init_glorot_uniform(5), SHEAF_STRING, "dtype string, wanted a float"},
+        {sheaf_init_constant(3), SHEAF_STRING, "strings, wanted a tensor"},
+        {sheaf_init_constant(3), SHEAF_QINT8, "constant 3: no numbers of dtype qint8"},
         {sheaf_init_normal(0, -0.1, 0), SHEAF_FLOAT32, "variable 'v': normal with mean 0"},
         {sheaf_init_normal(0, INFINITY, 0), SHEAF_FLOAT64, "deviation inf"},
     };
@@ -485,6 +490,37 @@ static void refuses_what_makes_no_numbers(void **state)
             sheaf_variable_init("v", bad[i].dtype, SHEAF_SHAPE(2), bad[i].initializer, NULL);
         rig_fails(sheaf_variable_status(v, &err), &err, SHEAF_ERR_INVALID_ARGUMENT, bad[i].message);
         sheaf_variable_free(v);
+    }
+}
+
+/* Zeros are zeros of every dtype: no memory of another tensor shows. */
+static void makes_zeros_of_every_dtype(void **state)
+{
+    (void)state;
+    enum { BYTES = 64 };
+    static const uint8_t zeros[BYTES * 16];
+    for (int d = 1; d <= SHEAF_FLOAT4_E2M1FN; d++) {
+        const sheaf_dtype dtype = (sheaf_dtype)d;
+        if (sheaf_dtype_size(dtype) == 0)
+            continue;
+        SHEAF_FRAME
+        {
+            uint8_t used[BYTES * 16];
+            memset(used, 0xa5, sizeof(used));
+            if (dtype != SHEAF_STRING)
+                sheaf_tensor_new(dtype, SHEAF_SHAPE(BYTES), used); /* freed at once */
+            sheaf_frame_clear();
+            sheaf_variable *v =
+                sheaf_variable_init("v", dtype, SHEAF_SHAPE(BYTES), sheaf_init_zeros(), NULL);
+            sheaf_tensor *t = sheaf_value(v);
+            sheaf_error err = {0};
+            rig_ok(sheaf_tensor_status(t, &err), &err);
+            if (dtype == SHEAF_STRING)
+                assert_int_equal((int)sheaf_tensor_bytes(t, 7).size, 0);
+            else
+                assert_memory_equal(sheaf_tensor_data(t), zeros, BYTES * sheaf_dtype_size(dtype));
+            sheaf_variable_free(v);
+        }
     }
 }
 
@@ -564,6 +600,7 @@ int main(void)
         rig_test(makes_rows_of_a_request),
         rig_test(draws_within_glorots_limit),
         rig_test(refuses_what_makes_no_numbers),
+        rig_test(makes_zeros_of_every_dtype),
         rig_test(takes_the_next_seed),
         rig_test(survives_every_failed_allocation),
     };
