@@ -64,7 +64,7 @@ SHEAF_API sheaf_tensor *sheaf_transpose(sheaf_tensor *t);
 /* Reductions. `axes` NULL reduces all; a negative axis counts from the end. */
 SHEAF_API sheaf_tensor *sheaf_reduce_sum(sheaf_tensor *t, const int *axes, size_t count);
 SHEAF_API sheaf_tensor *sheaf_reduce_mean(sheaf_tensor *t, const int *axes, size_t count);
-/** Index of the largest element along `axis`, the first of equal ones. int64. */
+/** Index of the largest element along `axis`, the first of equal ones; NaNs are passed over, as in TensorFlow. int64. */
 SHEAF_API sheaf_tensor *sheaf_argmax(sheaf_tensor *t, int axis);
 /** Mean of all elements / sum of all elements. */
 SHEAF_API sheaf_tensor *sheaf_mean(sheaf_tensor *t);

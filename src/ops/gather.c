@@ -3,6 +3,7 @@
 #include "ops/family.h"
 #include "ops/tape.h"
 
+#include "base/error.h"
 #include "tensor/kernel.h"
 
 #include <sheaf/ops.h>
@@ -34,17 +35,23 @@ static bool is_ids(const sheaf_tensor *t)
     return t->dtype == SHEAF_INT32 || t->dtype == SHEAF_INT64;
 }
 
+sheaf_status sheaf__gather_check(sheaf_shape table, const sheaf_tensor *ids, const char *who,
+                                 sheaf_error *err)
+{
+    if (is_ids(ids) && table.rank >= 1 && ids->shape.rank + table.rank - 1 <= SHEAF_MAX_RANK)
+        return SHEAF_OK;
+    return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                        "%s: table of shape %s and ids %s of shape %s, wanted a table of rows "
+                        "and int32 or int64",
+                        who, SHEAF__SHAPE_TEXT(table), sheaf_dtype_name(ids->dtype),
+                        SHEAF__SHAPE_TEXT(ids->shape));
+}
+
 sheaf_status sheaf__infer_gather(struct sheaf__op_call *call, sheaf_error *err)
 {
     const sheaf_tensor *table = call->in[0], *ids = call->in[1];
     sheaf_shape inner = sheaf__shape_inner(table->shape);
-    if (!is_ids(ids) || table->shape.rank < 1 || ids->shape.rank + inner.rank > SHEAF_MAX_RANK)
-        return sheaf__op_call_error(
-            call, err,
-            "table of shape %s and ids %s of shape %s, wanted a table of rows "
-            "and int32 or int64",
-            SHEAF__SHAPE_TEXT(table->shape), sheaf_dtype_name(ids->dtype),
-            SHEAF__SHAPE_TEXT(ids->shape));
+    SHEAF__TRY(sheaf__gather_check(table->shape, ids, call->op->name, err));
     call->shape = ids->shape;
     for (int i = 0; i < inner.rank; i++)
         call->shape.dims[call->shape.rank++] = inner.dims[i];

@@ -161,6 +161,9 @@ static inline const void *sheaf__op_call_data(const struct sheaf__op_call *call,
     return t->contiguous && t->data && t->device->cls->host_memory ? t->data
                                                                    : sheaf__tensor_host(t, err);
 }
+/** Refuses a table's shape and ids that no rows can be taken by; `who` begins the message. */
+sheaf_status sheaf__gather_check(sheaf_shape table, const sheaf_tensor *ids, const char *who,
+                                 sheaf_error *err);
 /** A message that begins with the operation's name. */
 sheaf_status sheaf__op_call_error(const struct sheaf__op_call *call, sheaf_error *err,
                                   const char *format, ...) SHEAF_PRINTF(3, 4) __attribute__((cold));

@@ -10,6 +10,7 @@
 
 #include <sheaf/ops.h>
 
+#include <float.h>
 #include <string.h>
 
 /* ---- shapes ---- */
@@ -322,12 +323,18 @@ struct argmax {
     size_t size, inner;
 };
 
-#define LARGEST(type, load)                                       \
-    do {                                                          \
-        const type *x = (const type *)a->in + first;              \
-        for (size_t k = 1; k < a->size; k++)                      \
-            if (load(x[k * a->inner]) > load(x[best * a->inner])) \
-                best = k;                                         \
+/* A NaN is no larger than the least number, as in TensorFlow. */
+#define LARGEST(type, number, load, least)              \
+    do {                                                \
+        const type *x = (const type *)a->in + first;    \
+        number most = (least);                          \
+        for (size_t k = 0; k < a->size; k++) {          \
+            const number value = load(x[k * a->inner]); \
+            if (value > most) {                         \
+                most = value;                           \
+                best = k;                               \
+            }                                           \
+        }                                               \
     } while (0)
 
 static void run_argmax(size_t begin, size_t end, void *user)
@@ -336,15 +343,15 @@ static void run_argmax(size_t begin, size_t end, void *user)
     for (size_t i = begin; i < end; i++) {
         size_t first = i / a->inner * a->size * a->inner + i % a->inner, best = 0;
         if (a->dtype == SHEAF_FLOAT32)
-            LARGEST(float, ITSELF);
+            LARGEST(float, float, ITSELF, -FLT_MAX);
         else if (a->dtype == SHEAF_FLOAT64)
-            LARGEST(double, ITSELF);
+            LARGEST(double, double, ITSELF, -DBL_MAX);
         else if (a->dtype == SHEAF_BFLOAT16)
-            LARGEST(uint16_t, sheaf__bfloat16_to_float);
+            LARGEST(uint16_t, float, sheaf__bfloat16_to_float, -FLT_MAX);
         else if (a->dtype == SHEAF_INT32)
-            LARGEST(int32_t, ITSELF);
+            LARGEST(int32_t, int32_t, ITSELF, INT32_MIN);
         else
-            LARGEST(int64_t, ITSELF);
+            LARGEST(int64_t, int64_t, ITSELF, INT64_MIN);
         a->out[i] = (int64_t)best;
     }
 }

@@ -55,7 +55,10 @@ sheaf_tensor *sheaf_embedding_lookup(sheaf_variable *table, sheaf_tensor *ids)
         return refused;
     if (!table->cls->lookup || !sheaf__tensor_ok(ids))
         return sheaf_gather(sheaf__variable_read(table), ids);
+    sheaf_error err = {0};
     count_unscoped(table);
+    if (sheaf__gather_check(table->shape, ids, "embedding_lookup", &err) < 0)
+        return sheaf__tensor_give(NULL, &err);
     sheaf_tensor *rows = table->cls->lookup(table, ids);
     if (!sheaf__tensor_ok(rows))
         return rows;

@@ -96,6 +96,9 @@ static sheaf_status check_lookups(struct rig_task *task, sheaf_variable *v)
     RIG_CHECK(task, strstr(err.message, "id 13 (number 1) of a look-up in 'b', expected 0..12"));
     t = sheaf_embedding_lookup(v, sheaf_tensor_new(SHEAF_INT64, SHEAF_SHAPE(1), negative));
     RIG_CHECK(task, sheaf_tensor_status(t, &err) == SHEAF_ERR_INVALID_ARGUMENT);
+    t = sheaf_embedding_lookup(v, sheaf_ones(SHEAF_FLOAT32, SHEAF_SHAPE(1)));
+    RIG_CHECK(task, sheaf_tensor_status(t, &err) == SHEAF_ERR_INVALID_ARGUMENT);
+    RIG_CHECK(task, strstr(err.message, "ids float32 of shape (1,), wanted a table of rows"));
     return SHEAF_OK;
 }
 
