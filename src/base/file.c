@@ -548,7 +548,8 @@ sheaf_status sheaf__file_mkdir(const char *path, uint32_t mode, sheaf_error *err
     mode = mode ? mode : 0777;
     /* Mostly only the last is missing. */
     if (make_one(fs, path, mode) != 0) {
-        for (char *slash = strchr(part + 1, '/'); slash && !code; slash = strchr(slash + 1, '/')) {
+        for (char *slash = strchr(part + (*part == '/'), '/'); slash && !code;
+             slash = strchr(slash + 1, '/')) {
             *slash = '\0';
             code = make_one(fs, part, mode);
             *slash = '/';

@@ -11,10 +11,10 @@ void sheaf_checkpoint_add_variable(sheaf_checkpoint *c, const char *name, sheaf_
 void sheaf_checkpoint_add_variables(sheaf_checkpoint *c, sheaf_variable *const *variables,
                                     size_t count)
 {
-    for (size_t i = 0; i < count; i++) {
-        sheaf_variable *v = variables ? variables[i] : NULL;
-        sheaf_checkpoint_add_variable(c, sheaf_variable_name(v), v);
-    }
+    if (!variables && count > 0)
+        sheaf_checkpoint_add_variable(c, NULL, NULL);
+    for (size_t i = 0; variables && i < count; i++)
+        sheaf_checkpoint_add_variable(c, sheaf_variable_name(variables[i]), variables[i]);
 }
 
 void sheaf_checkpoint_add_optimizer(sheaf_checkpoint *c, const char *name, sheaf_optimizer *o)

@@ -272,11 +272,7 @@ sheaf_dataset *sheaf_dataset_parse_example(sheaf_dataset *d, const sheaf_feature
                                            size_t count)
 {
     struct parse_example *p = sheaf__params_new(sizeof(*p), SHEAF__STAGE_PARSE_EXAMPLE);
-    if (p && !features && count > 0) {
-        sheaf__error(&p->error, SHEAF_ERR_INVALID_ARGUMENT, "the %zu features are NULL", count);
-    } else if (p) {
+    if (p && sheaf__example_parser_new(features, count, &p->parser, &p->error) >= 0)
         p->as_batch = all_fixed(features, count);
-        sheaf__example_parser_new(features, count, &p->parser, &p->error);
-    }
     return sheaf__dataset_new(SHEAF__STAGE_PARSE_EXAMPLE, p, &d, 1);
 }

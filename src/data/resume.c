@@ -224,5 +224,5 @@ const struct sheaf__trackable_class sheaf__iterator_trackable_class = {.check = 
 
 sheaf_trackable *sheaf_iterator_trackable(sheaf_iterator *it)
 {
-    return &it->trackable;
+    return it ? &it->trackable : NULL;
 }

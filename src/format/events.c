@@ -95,7 +95,7 @@ static sheaf_status put_version(sheaf_event_writer *w, int64_t seconds, sheaf_er
 sheaf_status sheaf_event_writer_open(const char *directory, sheaf_event_writer **writer,
                                      sheaf_error *err)
 {
-    if (!directory)
+    if (!directory || !*directory)
         return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "no directory of event files");
     SHEAF__TRY(sheaf__file_mkdir(directory, 0, err));
     sheaf_event_writer *w = sheaf__calloc(1, sizeof(*w));

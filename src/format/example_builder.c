@@ -3,6 +3,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "format/wire.h"
+#include "tensor/strings.h"
 
 #include <sheaf/example.h>
 
@@ -93,6 +94,17 @@ static bool has_values(sheaf_example *x, const char *key, const void *values, si
     return values || !n;
 }
 
+static bool has_bytes(sheaf_example *x, const char *key, const sheaf_bytes *values, size_t n)
+{
+    sheaf_error fault = {0};
+    if (!x || sheaf__strings_check(values, n, "value", &fault) >= 0)
+        return x != NULL;
+    if (x->failed.status >= 0)
+        sheaf__error(&x->failed, SHEAF_ERR_INVALID_ARGUMENT, "feature \"%s\": %s", key ? key : "",
+                     fault.message);
+    return false;
+}
+
 void sheaf_example_int64(sheaf_example *x, const char *key, const int64_t *values, size_t n)
 {
     size_t packed = 0;
@@ -117,7 +129,9 @@ void sheaf_example_float(sheaf_example *x, const char *key, const float *values,
 void sheaf_example_bytes(sheaf_example *x, const char *key, const sheaf_bytes *values, size_t n)
 {
     size_t size = 0;
-    for (size_t i = 0; has_values(x, key, values, n) && i < n; i++)
+    if (!has_values(x, key, values, n) || !has_bytes(x, key, values, n))
+        return;
+    for (size_t i = 0; i < n; i++)
         size += field_size(values[i].size);
     if (!start_entry(x, key, LIST_BYTES, size))
         return;

@@ -277,6 +277,7 @@ sheaf_status sheaf_example_parse(const sheaf_bytes *serialized, size_t count,
                                  sheaf_element **element, sheaf_error *err)
 {
     struct sheaf__example_parser *parser = NULL;
+    SHEAF__TRY(sheaf__strings_check(serialized, count, "example", err));
     SHEAF__TRY(sheaf__example_parser_new(features, feature_count, &parser, err));
     struct sheaf__example_input input = {.serialized = serialized, .count = count};
     sheaf_status status = sheaf__example_parser_run(parser, &input, element, err);

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "format/example_parse.h"
 #include "tensor/element.h"
+#include "tensor/strings.h"
 
 #include <string.h>
 
@@ -91,6 +92,10 @@ static sheaf_status copy_defaults(struct sheaf__example_plan *plan, sheaf_error 
         return SHEAF_OK;
     size_t count = plan->padded ? 1 : plan->row, size = count * plan->item;
     const sheaf_bytes *strings = plan->kind == SHEAF__EXAMPLE_BYTES ? given : NULL;
+    if (strings && sheaf__strings_check(strings, count, "default", err) < 0) {
+        sheaf__error_prefix(err, "feature \"%s\"", plan->feature.key);
+        return SHEAF_ERR_INVALID_ARGUMENT;
+    }
     for (size_t i = 0; strings && i < count; i++) {
         if (sheaf__add_overflows(size, strings[i].size, &size))
             return sheaf__no_memory(err, "a feature");
@@ -177,6 +182,8 @@ sheaf_status sheaf__example_parser_new(const sheaf_feature *features, size_t cou
 {
     if (count > INT32_MAX / 4)
         return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "%zu features are too many", count);
+    if (!features && count > 0)
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "the %zu features are NULL", count);
     struct sheaf__example_parser *p = sheaf__calloc(1, sizeof(*p));
     if (!p)
         return sheaf__no_memory(err, "a parser of examples");

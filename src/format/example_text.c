@@ -182,7 +182,7 @@ static size_t format(sheaf_bytes serialized, size_t most, bool json, char *text,
     struct sheaf__cursor c = sheaf__cursor_of(serialized.data, serialized.size);
     struct sheaf__wire_field f, entry;
     struct sheaf__str out = {0};
-    bool right = true;
+    bool right = serialized.data || !serialized.size;
     sheaf__str_add(&out, json ? "{" : "");
     while (right && sheaf__wire_next(&c, &f)) {
         if (f.number != 1 || f.type != SHEAF__WIRE_BYTES)

@@ -34,7 +34,7 @@ int64_t sheaf_shape_elements(sheaf_shape shape)
 
 bool sheaf_shape_equal(sheaf_shape a, sheaf_shape b)
 {
-    if (a.rank != b.rank)
+    if (a.rank != b.rank || a.rank > SHEAF_MAX_RANK)
         return false;
     for (int i = 0; i < a.rank; i++)
         if (a.dims[i] != b.dims[i])

@@ -17,10 +17,23 @@ sheaf_status sheaf__string_keep_like(sheaf_tensor *t, const sheaf_tensor *from, 
     return sheaf__buffer_keep(t->buffer, from->buffer, err);
 }
 
+sheaf_status sheaf__strings_check(const sheaf_bytes *strings, size_t count, const char *what,
+                                  sheaf_error *err)
+{
+    if (!strings && count > 0)
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "the %zu %ss are NULL", count, what);
+    for (size_t i = 0; i < count; i++)
+        if (!strings[i].data && strings[i].size > 0)
+            return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "%s %zu: NULL of %zu bytes", what,
+                                i, strings[i].size);
+    return SHEAF_OK;
+}
+
 static sheaf_status copy_bytes(sheaf_tensor *t, const sheaf_bytes *strings, int64_t count,
                                sheaf_error *err)
 {
     size_t total = 0;
+    SHEAF__TRY(sheaf__strings_check(strings, (size_t)count, "string", err));
     for (int64_t i = 0; i < count; i++)
         if (__builtin_add_overflow(total, strings[i].size, &total))
             return sheaf__no_memory(err, "strings");

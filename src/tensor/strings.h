@@ -21,6 +21,9 @@ static inline sheaf_status sheaf__string_keep(sheaf_tensor *t, void *object, she
  * copied to `t`. */
 sheaf_status sheaf__string_keep_like(sheaf_tensor *t, const sheaf_tensor *from, sheaf_error *err);
 
+/** Refuses strings that are NULL, and one that has a size and no bytes; `what` is what one is called. */
+sheaf_status sheaf__strings_check(const sheaf_bytes *strings, size_t count, const char *what,
+                                  sheaf_error *err);
 /** A string tensor of copies of `count` = elements of `shape` strings (NULL: empty ones). */
 sheaf_tensor *sheaf__string_copy(sheaf_shape shape, const sheaf_bytes *strings, sheaf_error *err);
 
