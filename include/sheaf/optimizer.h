@@ -87,7 +87,8 @@ SHEAF_CHECKED sheaf_status sheaf_optimizer_build(sheaf_optimizer *o,
 SHEAF_API sheaf_status sheaf_optimizer_minimize(sheaf_optimizer *o, sheaf_tape *tape,
                                                 sheaf_tensor *loss);
 
-/** Applies given gradients: `gradients[i]` to `variables[i]`, reduced as by minimize; each variable once. */
+/** Applies given gradients: `gradients[i]` to `variables[i]`, reduced as by minimize; one that is there twice is updated twice.
+ *  SHEAF_ERR_INVALID_ARGUMENT: no gradients, among others. */
 SHEAF_CHECKED sheaf_status sheaf_optimizer_apply(sheaf_optimizer *o,
                                                  sheaf_variable *const *variables,
                                                  sheaf_tensor *const *gradients, size_t count,

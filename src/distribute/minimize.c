@@ -296,6 +296,11 @@ static sheaf_status list_given(struct sheaf__gradients *g, sheaf_variable *const
                                sheaf_tensor *const *gradients, size_t count, sheaf_error *err)
 {
     g->count = count;
+    if (!variables || !gradients || count == 0)
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "no gradients to apply: %s",
+                            count == 0   ? "0 variables"
+                            : !variables ? "the variables are NULL"
+                                         : "the gradients are NULL");
     g->all = sheaf__frame_alloc((count + 1) * sizeof(*g->all));
     if (!g->all)
         return sheaf__no_memory(err, "the gradients");

@@ -133,21 +133,25 @@ static sheaf_tensor *combine_field(sheaf_strategy *s, sheaf_reduce_op op, const 
                           : sheaf__combine(s, op, tensors, v->count);
 }
 
-static sheaf_status check_reduce(sheaf_strategy *s, sheaf_reduce_op op, const sheaf_values *v,
+static sheaf_status check_values(sheaf_strategy *s, const sheaf_values *v, const char *who,
                                  sheaf_error *err)
 {
-    SHEAF__TRY(sheaf__strategy_check_cross(s, "sheaf_reduce", err));
+    SHEAF__TRY(sheaf__strategy_check_cross(s, who, err));
+    if (!v)
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "%s: the value is NULL", who);
+    if (v->per_replica && v->count != s->local)
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                            "%s: the value has %d components, the strategy %d local replicas", who,
+                            v->count, s->local);
+    return SHEAF_OK;
+}
+
+static sheaf_status check_op(sheaf_reduce_op op, sheaf_error *err)
+{
     if (op != SHEAF_REDUCE_SUM && op != SHEAF_REDUCE_MEAN)
         return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
                             "reduce op %d, expected SHEAF_REDUCE_SUM or SHEAF_REDUCE_MEAN",
                             (int)op);
-    if (!v)
-        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "sheaf_reduce: the value is NULL");
-    if (v->per_replica && v->count != s->local)
-        return sheaf__error(
-            err, SHEAF_ERR_INVALID_ARGUMENT,
-            "sheaf_reduce: the value has %d components, the strategy %d local replicas", v->count,
-            s->local);
     return SHEAF_OK;
 }
 
@@ -200,7 +204,8 @@ sheaf_status sheaf_reduce(sheaf_strategy *s, sheaf_reduce_op op, const sheaf_val
                           const int *axes, size_t axis_count, sheaf_element **out, sheaf_error *err)
 {
     s = sheaf__strategy_or_current(s);
-    SHEAF__TRY(check_reduce(s, op, v, err));
+    SHEAF__TRY(check_op(op, err));
+    SHEAF__TRY(check_values(s, v, "sheaf_reduce", err));
     struct reduction r = {s, op, v, axes, axes ? axis_count : 0};
     return each_field(v, reduce_field, &r, out, err);
 }
@@ -230,7 +235,7 @@ sheaf_status sheaf_gather_values(sheaf_strategy *s, const sheaf_values *v, int a
                                  sheaf_element **out, sheaf_error *err)
 {
     s = sheaf__strategy_or_current(s);
-    SHEAF__TRY(check_reduce(s, SHEAF_REDUCE_SUM, v, err));
+    SHEAF__TRY(check_values(s, v, "sheaf_gather_values", err));
     struct reduction r = {s, SHEAF_REDUCE_SUM, v, &axis, 1};
     return each_field(v, gather_field, &r, out, err);
 }

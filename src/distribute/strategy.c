@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "distribute/replica.h"
 #include "distribute/sync.h"
+#include "ps/partition.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -78,7 +79,8 @@ static sheaf_status check_options(const sheaf_strategy_options *o, sheaf_error *
             return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
                                 "strategy options: reserved field %zu is %llu, expected 0", i,
                                 (unsigned long long)o->reserved[i]);
-    return sheaf__clock_check(o->deadline, "strategy options", err);
+    SHEAF__TRY(sheaf__clock_check(o->deadline, "strategy options", err));
+    return sheaf__partitioner_check(&o->variable_partitioner, err);
 }
 
 static void strategy_destroy(void *object)

@@ -14,7 +14,6 @@
 #include "distribute/sync.h"
 #include "ops/tape.h"
 #include "optim/optimizer.h"
-#include "ps/partition.h"
 #include "ps/variable.h"
 #include "tensor/frame.h"
 
@@ -99,7 +98,6 @@ static sheaf_status connect(sheaf_strategy *s, const sheaf_partitioner *partitio
 static sheaf_status ps_start(sheaf_strategy *s, const sheaf_strategy_options *o, sheaf_error *err)
 {
     const bool local = sheaf_cluster_job(s->cluster, 0) == NULL;
-    SHEAF__TRY(sheaf__partitioner_check(&o->variable_partitioner, err));
     SHEAF__TRY(sheaf__strategy_place(s, o->devices, true, "localhost", 0, err));
     s->rebatches = s->local > 1;
     if (!local)

@@ -353,6 +353,10 @@ static void test_optimizer_of_nothing(void **state)
     rig_fails(sheaf_optimizer_build(o, NULL, 2, &err), &err, SHEAF_ERR_INVALID_ARGUMENT, missing);
     rig_fails(sheaf_optimizer_apply(o, none, &gradient, 1, &err), &err, SHEAF_ERR_INVALID_ARGUMENT,
               missing);
+    rig_fails(sheaf_optimizer_apply(o, none, &gradient, 0, &err), &err, SHEAF_ERR_INVALID_ARGUMENT,
+              "no gradients to apply: 0 variables");
+    rig_fails(sheaf_optimizer_apply(o, NULL, &gradient, 1, &err), &err, SHEAF_ERR_INVALID_ARGUMENT,
+              "the variables are NULL");
     sheaf_optimizer_free(o);
     sheaf_schedule *s = sheaf_schedule_piecewise(NULL, NULL, 2);
     o = sheaf_sgd(&(sheaf_optimizer_options){.schedule = s});
@@ -421,10 +425,42 @@ static void test_files(void **state)
     rig_fails(sheaf_example_serialize(x, &bytes, &err), &err, SHEAF_ERR_INVALID_ARGUMENT, missing);
     sheaf_example_free(x);
     sheaf_checkpoint *c = sheaf_checkpoint_new();
-    sheaf_checkpoint_add_variables(c, NULL, 2);
+    sheaf_checkpoint_add_variables(c, NULL, SIZE_MAX);
     rig_fails(sheaf_checkpoint_write(c, "nowhere", NULL, &err), &err, SHEAF_ERR_INVALID_ARGUMENT,
               "there is none");
     sheaf_checkpoint_free(c);
+    assert_null(sheaf_iterator_trackable(NULL));
+    sheaf_event_writer *w = NULL;
+    rig_fails(sheaf_event_writer_open("", &w, &err), &err, SHEAF_ERR_INVALID_ARGUMENT,
+              "no directory of event files");
+}
+
+/* Bytes that are not there, in whatever takes bytes. */
+static void test_bytes_of_nothing(void **state)
+{
+    (void)state;
+    const sheaf_bytes bytes[2] = {{"", 0}, {NULL, 3}};
+    const sheaf_feature feature = {.key = "x", .dtype = SHEAF_INT64},
+                        text = {.key = "t", .dtype = SHEAF_STRING, .default_value = &bytes[1]};
+    sheaf_element *e;
+    sheaf_error err = {0};
+    sheaf_bytes message;
+    rig_fails(sheaf_example_parse(bytes, 2, &feature, 1, &e, &err), &err,
+              SHEAF_ERR_INVALID_ARGUMENT, "example 1: NULL of 3 bytes");
+    rig_fails(sheaf_example_parse(NULL, 2, &feature, 1, &e, &err), &err, SHEAF_ERR_INVALID_ARGUMENT,
+              "the 2 examples are NULL");
+    rig_fails(sheaf_example_parse(bytes, 1, NULL, 1, &e, &err), &err, SHEAF_ERR_INVALID_ARGUMENT,
+              "the 1 features are NULL");
+    rig_fails(sheaf_example_parse(bytes, 1, &text, 1, &e, &err), &err, SHEAF_ERR_INVALID_ARGUMENT,
+              "feature \"t\": default 0: NULL of 3 bytes");
+    sheaf_example *x = sheaf_example_new();
+    sheaf_example_bytes(x, "t", bytes, 2);
+    rig_fails(sheaf_example_serialize(x, &message, &err), &err, SHEAF_ERR_INVALID_ARGUMENT,
+              "feature \"t\": value 1: NULL of 3 bytes");
+    sheaf_example_free(x);
+    assert_int_equal(sheaf_example_format(bytes[1], 3, NULL, 0), 0);
+    sheaf_tensor_new(SHEAF_STRING, SHEAF_SHAPE(2), bytes);
+    latched("string 1: NULL of 3 bytes");
 }
 
 /* No cluster, which is what the default strategy has, is a machine alone. */
@@ -456,6 +492,7 @@ static void test_small_things(void **state)
     memset(&endless, 'a', sizeof(endless));
     assert_in_range(sheaf_error_format(&endless, text, sizeof(text)), 280, 600);
     assert_int_equal(sheaf_shape_of(2, NULL).rank, SHEAF_UNKNOWN_RANK);
+    assert_false(sheaf_shape_equal((sheaf_shape){.rank = 99}, (sheaf_shape){.rank = 99}));
     assert_int_equal(sheaf_devices_get(0, NULL), SHEAF_ERR_INVALID_ARGUMENT);
     sheaf_frame_open(NULL);
     sheaf_frame_close(NULL);
@@ -521,6 +558,7 @@ int main(void)
         rig_test(test_optimizer_of_nothing),
         rig_test(test_minimize_outside_the_strategy),
         rig_test(test_files),
+        rig_test(test_bytes_of_nothing),
         rig_test(test_no_cluster),
         rig_test(test_no_secret),
         rig_test(test_small_things),

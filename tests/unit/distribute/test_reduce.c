@@ -171,6 +171,8 @@ static void test_T4_6_gather(void **state)
         sheaf_element_of(sheaf_tensor_new(SHEAF_FLOAT32, SHEAF_SHAPE(1, 2), rows)),
         sheaf_element_of(sheaf_tensor_new(SHEAF_FLOAT32, SHEAF_SHAPE(2, 2), rows + 2))};
     sheaf_values *v = sheaf_values_per_replica(parts, 2);
+    rig_fails(sheaf_gather_values(s, NULL, 0, &out, &err), &err, SHEAF_ERR_INVALID_ARGUMENT,
+              "sheaf_gather_values: the value is NULL");
     rig_ok(sheaf_gather_values(s, v, 0, &out, &err), &err);
     assert_floats(only(out), 1, 2, 3, 4, 5, 6);
     assert_int_equal(sheaf_gather_values(s, v, 1, &out, &err), SHEAF_ERR_INVALID_ARGUMENT);
