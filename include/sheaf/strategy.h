@@ -128,14 +128,15 @@ SHEAF_CHECKED sheaf_status sheaf_run_with(sheaf_strategy *s, sheaf_step_fn fn, v
                                           const sheaf_values *in, const sheaf_run_options *options,
                                           sheaf_values **out, sheaf_error *err);
 
-/** A compiled step (S30): its inputs are checked against `signature` (NULL: the first one's, with its first axes unknown).
- *  The function is C and compiled already, so it runs as under sheaf_run(), and as fast; what it puts out is tensors. */
+/** A compiled step (S30). Its inputs must fit `signature`; without one (NULL) it learns the first input's, with its first axes
+ *  unknown, and another from an input of another kind, as a tf.function does. The function is C and compiled already, so it
+ *  runs as under sheaf_run(), and as fast; what it puts out is tensors. */
 SHEAF_API sheaf_step *sheaf_step_new(sheaf_step_fn fn, void *user,
                                      const sheaf_element_spec *signature);
-/** Signatures the step has had, for each of which TensorFlow would trace it: 1 for any number of runs with one. */
+/** Signatures it was given or learned so far, at each of which TensorFlow would trace it: 1 for any number of runs with one. */
 SHEAF_API int sheaf_step_traces(const sheaf_step *step);
 SHEAF_API void sheaf_step_free(sheaf_step *step);
-/** As sheaf_run(). SHEAF_ERR_INVALID_ARGUMENT: `in` does not fit the signature. */
+/** As sheaf_run(). SHEAF_ERR_INVALID_ARGUMENT: `in` does not fit the signature that was given. */
 SHEAF_CHECKED sheaf_status sheaf_run_step(sheaf_strategy *s, sheaf_step *step,
                                           const sheaf_values *in, sheaf_values **out,
                                           sheaf_error *err);

@@ -381,6 +381,10 @@ static void test_S30_compiled_step(void **state)
         rig_ok(sheaf_run_step(s, step, floats(data, i ? uneven : even, 2), &out, &err), &err);
     assert_int_equal(sheaf_step_traces(step), 1);
     assert_floats(sheaf_values_get(out, 0, NULL), 6);
+    sheaf_values *other = sheaf_values_tensor(sheaf_ones(SHEAF_FLOAT32, SHEAF_SHAPE(2, 3)));
+    for (int i = 0; i < 2; i++)
+        rig_ok(sheaf_run_step(s, step, other, &out, &err), &err);
+    assert_int_equal(sheaf_step_traces(step), 2);
     sheaf_step_free(step);
 
     const sheaf_tensor_spec ints = {.dtype = SHEAF_INT32, .shape = SHEAF_SHAPE(SHEAF_UNKNOWN_DIM)};
