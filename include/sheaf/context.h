@@ -41,8 +41,8 @@ typedef struct sheaf_context_options {
 
 /** Makes a context. Any thread. Freed with sheaf_context_free() after every object made under it, also those in the root
  *  frames of threads: call sheaf_frame_clear() where the context was current.
- *  SHEAF_ERR_INVALID_ARGUMENT: a configuration variable has a bad value (names it, and file and line if it is of the file
- *  that SHEAF_CONFIG names); the file's own errors. */
+ *  SHEAF_ERR_INVALID_ARGUMENT: a string of the environment is no "NAME=value"; a configuration variable has a bad value
+ *  (names it, and file and line if it is of the file that SHEAF_CONFIG names); the file's own errors. */
 SHEAF_CHECKED sheaf_status sheaf_context_new(const sheaf_context_options *options,
                                              sheaf_context **context, sheaf_error *err);
 SHEAF_API void sheaf_context_free(sheaf_context *context);

@@ -106,6 +106,25 @@ static bool reserved_used(const uint64_t *reserved, size_t count)
     return false;
 }
 
+static sheaf_status check_options(const sheaf_context_options *options, sheaf_error *err)
+{
+    const char *const *e = options->environment;
+    if (reserved_used(options->reserved, sizeof(options->reserved) / sizeof(uint64_t)))
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                            "context options: reserved fields are set, expected zero");
+    if (options->log_level < 0 || options->log_level > SHEAF_LOG_DEBUG)
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                            "context options: log level %d, expected 0 to 4",
+                            (int)options->log_level);
+    for (size_t i = 0; e && e[i]; i++)
+        if (strcspn(e[i], "=") == 0 || !strchr(e[i], '='))
+            return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                                "context options: environment: found \"%s\" at %zu, expected "
+                                "NAME=value",
+                                e[i], i);
+    return SHEAF_OK;
+}
+
 sheaf_status sheaf_context_new(const sheaf_context_options *options, sheaf_context **context,
                                sheaf_error *err)
 {
@@ -114,13 +133,7 @@ sheaf_status sheaf_context_new(const sheaf_context_options *options, sheaf_conte
         options = &none;
     if (!context)
         return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "context is NULL");
-    if (reserved_used(options->reserved, sizeof(options->reserved) / sizeof(uint64_t)))
-        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
-                            "context options: reserved fields are set, expected zero");
-    if (options->log_level < 0 || options->log_level > SHEAF_LOG_DEBUG)
-        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
-                            "context options: log level %d, expected 0 to 4",
-                            (int)options->log_level);
+    SHEAF__TRY(check_options(options, err));
     sheaf_context *made = sheaf__calloc(1, sizeof(*made));
     if (!made)
         return sheaf__no_memory(err, "a context");

@@ -412,6 +412,24 @@ sheaf_status sheaf__file_load(const char *path, struct sheaf__map **map, sheaf_e
     return map_path(path, true, map, err);
 }
 
+/* How many bytes it has, if it is one that has a size, and not more than `limit`. */
+static sheaf_status size_to_read(struct sheaf__file *file, size_t limit, uint64_t *bytes,
+                                 sheaf_error *err)
+{
+    const struct sheaf__place where = {file->path, SHEAF__UNKNOWN, SHEAF__UNKNOWN};
+    struct sheaf__file_stat stat;
+    SHEAF__TRY(sheaf__file_look(file, &stat, err));
+    if (stat.kind == SHEAF__FILE_OTHER)
+        return sheaf__error_at(err, SHEAF_ERR_INVALID_ARGUMENT, &where,
+                               "found a device or a pipe, expected a file");
+    if (stat.size > limit)
+        return sheaf__error_at(err, SHEAF_ERR_INVALID_ARGUMENT, &where,
+                               "the file has %" PRIu64 " bytes, expected at most %zu", stat.size,
+                               limit);
+    *bytes = stat.size;
+    return SHEAF_OK;
+}
+
 sheaf_status sheaf__file_read_all(const char *path, size_t limit, char **data, size_t *size,
                                   sheaf_error *err)
 {
@@ -419,13 +437,7 @@ sheaf_status sheaf__file_read_all(const char *path, size_t limit, char **data, s
     uint64_t bytes = 0;
     char *text = NULL;
     SHEAF__TRY(sheaf__file_open(path, SHEAF__FILE_READ, &file, err));
-    sheaf_status status = sheaf__file_size(file, &bytes, err);
-    if (status == SHEAF_OK && bytes > limit) {
-        struct sheaf__place where = {path, SHEAF__UNKNOWN, SHEAF__UNKNOWN};
-        status =
-            sheaf__error_at(err, SHEAF_ERR_INVALID_ARGUMENT, &where,
-                            "the file has %" PRIu64 " bytes, expected at most %zu", bytes, limit);
-    }
+    sheaf_status status = size_to_read(file, limit, &bytes, err);
     if (status == SHEAF_OK && !(text = sheaf__alloc((size_t)bytes + 1)))
         status = sheaf__no_memory(err, path);
     if (status == SHEAF_OK)

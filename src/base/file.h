@@ -84,7 +84,8 @@ sheaf_status sheaf__file_map_open(struct sheaf__file *file, struct sheaf__map **
 sheaf_status sheaf__file_load(const char *path, struct sheaf__map **map, sheaf_error *err);
 /* Whether a counted object is a mapped file, and the address lies in it. */
 bool sheaf__map_holds(const struct sheaf__object *object, const void *address);
-/* Reads a whole file of at most `limit` bytes with a zero after it; freed with sheaf__free(). */
+/* Reads a whole file of at most `limit` bytes with a zero after it; freed with sheaf__free(). A
+ * device or a pipe, which does not say how long it is, is refused. */
 sheaf_status sheaf__file_read_all(const char *path, size_t limit, char **data, size_t *size,
                                   sheaf_error *err);
 /* Puts a new content in the place of the old one, or leaves the old one (SHEAF__FILE_REPLACE in one

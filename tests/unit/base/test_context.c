@@ -132,6 +132,9 @@ static void bad_values_are_named(void **state)
         {"SHEAF_DEADLINE_S=1e7", "expected a number of seconds from 0.001 to 1000000"},
         {"SHEAF_INSECURE=yes", "expected 0 or 1"},
         {"SHEAF_SEED=x", "variable SHEAF_SEED"},
+        {"NOEQ", "environment: found \"NOEQ\" at 0, expected NAME=value"},
+        {"=x", "environment: found \"=x\" at 0, expected NAME=value"},
+        {"SHEAF_CONFIG=/dev/zero", "SHEAF_CONFIG: found a device or a pipe, expected a file"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const char *environment[] = {cases[i].entry, NULL};
