@@ -7,13 +7,19 @@ OUT    ?= run
 B      ?=
 T      ?=
 
+# A word of the shell, whatever is in it.
+quote = '$(subst ','\'',$(1))'
+build  := $(call quote,$(BUILD))
+prefix := $(call quote,$(PREFIX))
+tests  := $(foreach t,$(T),$(call quote,$(t)))
+
 .PHONY: help run all test bench asan tsan check install uninstall clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo 'make run              build, and train on handwritten digits over a local cluster (OUT=run)'
 	@echo 'make test             build and run every test (LONG=1: those that take longer, too; T=name: one)'
-	@echo 'make all              build into $(BUILD)/'
+	@echo 'make all              build into '$(build)/
 	@echo 'make bench B=train    run one benchmark beside its peers'
 	@echo 'make asan, make tsan  run the tests under the address and undefined, or the thread sanitizer'
 	@echo 'make check            check layers, sizes, symbols and style'
@@ -22,42 +28,43 @@ help:
 
 all:
 	@tools/install-deps build
-	@tools/build $(BUILD) --buildtype=release -Dprefix=$(PREFIX)
+	@tools/build $(build) --buildtype=release -Dprefix=$(prefix)
 
 run: all
-	$(BUILD)/sheaf run --worker 2 --ps 2 --evaluator 1 $(BUILD)/examples/digits --data examples/data --out '$(OUT)'
+	$(build)/sheaf run --worker 2 --ps 2 --evaluator 1 $(build)/examples/digits --data examples/data \
+	    --out $(call quote,$(OUT))
 
 test:
 	@tools/install-deps build test
-	@tools/build $(BUILD) --buildtype=release -Dprefix=$(PREFIX)
-	@tools/run-tests $(BUILD) $(if $(LONG),--long) $(T)
+	@tools/build $(build) --buildtype=release -Dprefix=$(prefix)
+	@tools/run-tests $(build) $(if $(LONG),--long) $(tests)
 
 asan:
 	@tools/install-deps build test
-	@tools/build $(BUILD)-asan --buildtype=debugoptimized -Db_sanitize=address,undefined
-	@tools/run-tests $(BUILD)-asan --slow $(T)
+	@tools/build $(build)-asan --buildtype=debugoptimized -Db_sanitize=address,undefined
+	@tools/run-tests $(build)-asan --slow $(tests)
 
 tsan:
 	@tools/install-deps build test
-	@tools/build $(BUILD)-tsan --buildtype=debugoptimized -Db_sanitize=thread
-	@tools/run-tests $(BUILD)-tsan --slow $(T)
+	@tools/build $(build)-tsan --buildtype=debugoptimized -Db_sanitize=thread
+	@tools/run-tests $(build)-tsan --slow $(tests)
 
 check:
 	@tools/install-deps build test check
-	@tools/build $(BUILD) --buildtype=release -Dprefix=$(PREFIX)
-	@tools/check-all $(BUILD)
+	@tools/build $(build) --buildtype=release -Dprefix=$(prefix)
+	@tools/check-all $(build)
 
 bench:
-	@test -n '$(B)' || { echo 'usage: make bench B=NAME, one of start, train, ps, allreduce, input, checkpoint;'; \
-	    echo 'the peers are installed below $(BUILD)/ if TF= and PT= name none (PyTorch: 5 GB)'; exit 2; }
+	@test -n $(call quote,$(B)) || { echo 'usage: make bench B=NAME, one of start, train, ps, allreduce, input, checkpoint;'; \
+	    echo 'the peers are installed below '$(build)'/ if TF= and PT= name none (PyTorch: 5 GB)'; exit 2; }
 	@$(MAKE) all
-	bench/run $(B)
+	bench/run $(call quote,$(B))
 
 install: all
-	@meson install -C $(BUILD) --no-rebuild --quiet
+	@meson install -C $(build) --no-rebuild --quiet
 
 uninstall:
-	@ninja -C $(BUILD) uninstall
+	@ninja -C $(build) uninstall
 
 clean:
-	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan
+	rm -rf $(build) $(build)-asan $(build)-tsan
