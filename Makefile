@@ -61,10 +61,10 @@ bench:
 	bench/run $(call quote,$(B))
 
 install: all
-	@meson install -C $(build) --no-rebuild --quiet
+	@DESTDIR=$(call quote,$(DESTDIR)) tools/install $(build) $(prefix)
 
 uninstall:
-	@ninja -C $(build) uninstall
+	@DESTDIR=$(call quote,$(DESTDIR)) tools/install --remove $(prefix)
 
 clean:
 	rm -rf $(build) $(build)-asan $(build)-tsan
