@@ -50,7 +50,9 @@ SHEAF_API void sheaf_strategy_free(sheaf_strategy *s);
 /** Ends this task's part of the job: says so to the others. On the task that saves it returns when every other worker ended or
  *  was lost, so that what it saves afterwards holds their last updates; SHEAF_ERR_DEADLINE after `deadline` seconds (up to 1e9; 0: an
  *  hour, for the others' work is waited for, not an answer). Elsewhere it returns at once, but under "ps" when the task that saves has ended, or after `deadline` seconds: if that
- *  one is lost, this one may be the one that saves when it returns. */
+ *  one is lost, this one may be the one that saves when it returns.
+ *  A worker that never came is waited for as long as a peer may take (the strategy's deadline) after the last one has ended;
+ *  the first ps logs who it is, after some seconds and when it is waited for no longer. */
 SHEAF_CHECKED sheaf_status sheaf_strategy_join(sheaf_strategy *s, double deadline,
                                                sheaf_error *err);
 

@@ -15,7 +15,7 @@
 
 #include <string.h>
 
-enum { GOODBYE_SECONDS = 2, JOIN_GRACE_SECONDS = 60 };
+enum { GOODBYE_SECONDS = 2 };
 
 /* Requests. */
 
@@ -365,14 +365,29 @@ sheaf_status sheaf__ps_marked(struct sheaf__ps_client *client, sheaf_bytes *byte
 
 /* The end. */
 
+/* Starts to say to server `s` that this task is done, and how long workers that never came are waited for;
+ * with the lock held. */
+static void say_done(struct sheaf__ps_client *client, int s, uint32_t kind)
+{
+    struct sheaf__ps_remote *r = sheaf__ps_prepare(client, s);
+    sheaf__buf_fixed64(&r->meta, (uint64_t)client->deadline_ns);
+    sheaf__ps_start(client, s, kind, NULL, 0);
+}
+
+/* To all servers from `first` on, as far as they are there. */
+static void say_done_from(struct sheaf__ps_client *client, int first)
+{
+    for (int s = first; s < client->server_count; s++)
+        if (sheaf__peer_status(client->servers[s].peer, NULL) >= 0)
+            say_done(client, s, SHEAF__PS_DONE);
+}
+
 /* Says to the first server, who knows who saves, that this task is done, and waits until it may leave;
  * with the lock held. Who only stands by may do so at any time. */
 static sheaf_status stand_by(struct sheaf__ps_client *client, int64_t deadline, sheaf_error *err)
 {
     sheaf_error fault = {0};
-    struct sheaf__ps_remote *r = sheaf__ps_prepare(client, 0);
-    sheaf__buf_fixed64(&r->meta, (uint64_t)(JOIN_GRACE_SECONDS * SHEAF__S));
-    sheaf__ps_start(client, 0, SHEAF__PS_JOIN, NULL, 0);
+    say_done(client, 0, SHEAF__PS_JOIN);
     sheaf_status status = sheaf__ps_finish_until(client, deadline, &fault);
     bool saves = true;
     if (status == SHEAF_ERR_DEADLINE)
@@ -385,11 +400,7 @@ sheaf_status sheaf__ps_join(struct sheaf__ps_client *client, int64_t deadline, s
 {
     sheaf__mutex_lock(&client->lock);
     sheaf_status status = sheaf__ps_send_mark(client, err);
-    for (int s = 1; s < client->server_count; s++) {
-        sheaf__ps_prepare(client, s);
-        if (sheaf__peer_status(client->servers[s].peer, NULL) >= 0)
-            sheaf__ps_start(client, s, SHEAF__PS_DONE, NULL, 0);
-    }
+    say_done_from(client, 1);
     const sheaf_status told = sheaf__ps_finish_all(client, status < 0 ? NULL : err);
     status = status < 0 ? status : told;
     if (status >= 0)

@@ -27,7 +27,7 @@ enum sheaf__ps_kind {
     SHEAF__PS_RESTORED, /* number; the chief has restored this path, or nothing */
     SHEAF__PS_AWAIT, /* number, life of the chief -> its life, path; when it has restored so often */
     SHEAF__PS_MARK,  /* -> what this worker last said of itself, or is said to have by a restore */
-    SHEAF__PS_DONE,  /* this worker has done its part */
+    SHEAF__PS_DONE,  /* patience with workers that never came; this one has done its part */
     SHEAF__PS_JOIN,  /* that, -> when it may leave (server_wait.c) */
     SHEAF__PS_WRITER, /* -> whether this worker saves (a byte) */
     SHEAF__PS_CLAIM, /* prefix of checkpoints -> the directory is the job's; the last number given */

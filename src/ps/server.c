@@ -20,6 +20,9 @@
 
 enum { IDLE_DEADLINES = 5, GOODBYE_SECONDS = 2 };
 
+/* How long workers that have ended wait for one that never came before a line says so. */
+#define SILENCE (5 * SHEAF__S)
+
 sheaf_task sheaf__ps_caller(const struct sheaf__call *call)
 {
     return sheaf__peer_task(sheaf__call_peer(call));
@@ -126,19 +129,26 @@ static void worker_down(struct sheaf__peer *peer, const sheaf_error *cause, void
 
 /* Who is done. */
 
-void sheaf__ps_finished(struct sheaf__ps_server *server, sheaf_task task)
+void sheaf__ps_finished(struct sheaf__ps_server *server, const struct sheaf__call *call)
 {
+    const struct sheaf__bytes meta = sheaf__call_meta(call);
+    struct sheaf__cursor c = sheaf__cursor_of(meta.data, meta.size);
+    uint64_t value = 0;
+    sheaf__cursor_fixed64(&c, &value);
+    const int64_t patience = (int64_t)(value & INT64_MAX);
     sheaf__mutex_lock(&server->lock);
-    struct sheaf__ps_worker *w = sheaf__ps_worker_of(server, task);
+    struct sheaf__ps_worker *w = sheaf__ps_worker_of(server, sheaf__ps_caller(call));
     if (w)
         w->state = SHEAF__PS_FINISHED;
+    server->patience = sheaf__clock_after(patience);
+    server->silence = sheaf__clock_after(patience / 2 < SILENCE ? patience / 2 : SILENCE);
     sheaf__mutex_unlock(&server->lock);
 }
 
 static void serve_done(struct sheaf__call *call, void *user)
 {
     struct sheaf__ps_server *server = user;
-    sheaf__ps_finished(server, sheaf__ps_caller(call));
+    sheaf__ps_finished(server, call);
     sheaf__call_reply(call, NULL);
     sheaf__ps_changed(server);
 }
@@ -164,6 +174,7 @@ static bool has_changed(void *user)
 struct survey {
     uint64_t changes;
     int connected, finished, gone, never;
+    int64_t patience, silence; /* that are left for those that never came */
     sheaf_error failure;
 };
 
@@ -173,6 +184,8 @@ static struct survey look(struct sheaf__ps_server *server)
     sheaf__mutex_lock(&server->lock);
     s.failure = server->failure;
     s.changes = server->changes;
+    s.patience = sheaf__clock_left(server->patience);
+    s.silence = sheaf__clock_left(server->silence);
     for (int i = 0; i < server->worker_count; i++) {
         const struct sheaf__ps_worker *w = &server->workers[i];
         s.connected += w->connected;
@@ -217,24 +230,51 @@ static void look_for_ended(struct sheaf__ps_server *server)
     }
 }
 
-/* Whom it has waited for in vain; and whom it refused, who may be the same. */
-static sheaf_status nobody_came(struct sheaf__ps_server *server, double idle, sheaf_error *err)
+/* Some names of those that never came, and how many they are. */
+static int name_absent(struct sheaf__ps_server *server, struct sheaf__str *who)
 {
-    struct sheaf__str who = {0};
-    char refusal[160];
     int told = 0, more = 0;
     sheaf__mutex_lock(&server->lock);
     for (int i = 0; i < server->worker_count; i++) {
         const struct sheaf__ps_worker *w = &server->workers[i];
         if (w->state == SHEAF__PS_NEVER && told < 2)
-            sheaf__str_printf(&who, "%s" SHEAF__TASK " at %.40s", told++ ? ", " : "", w->task.job,
+            sheaf__str_printf(who, "%s" SHEAF__TASK " at %.40s", told++ ? ", " : "", w->task.job,
                               w->task.index, w->address);
         else
             more += w->state == SHEAF__PS_NEVER;
     }
     sheaf__mutex_unlock(&server->lock);
     if (more)
-        sheaf__str_printf(&who, " and %d more", more);
+        sheaf__str_printf(who, " and %d more", more);
+    return told + more;
+}
+
+/* The first server says whom those wait for that have ended, and when they do no longer. */
+static void tell_of_absent(struct sheaf__ps_server *server, const struct survey *s)
+{
+    struct sheaf__str who = {0};
+    const bool over = s->patience == 0;
+    if (!server->is_first || s->finished == 0 || s->never == 0 || s->silence > 0 ||
+        (over ? server->told_over : server->told_late))
+        return;
+    name_absent(server, &who);
+    if (over)
+        sheaf__log(SHEAF_LOG_WARN, "going on without %s, which never connected",
+                   sheaf__str_text(&who));
+    else
+        sheaf__log(SHEAF_LOG_WARN, "waiting for %s, which has not connected",
+                   sheaf__str_text(&who));
+    server->told_late = true;
+    server->told_over = over;
+    sheaf__str_free(&who);
+}
+
+/* Whom it has waited for in vain; and whom it refused, who may be the same. */
+static sheaf_status nobody_came(struct sheaf__ps_server *server, double idle, sheaf_error *err)
+{
+    struct sheaf__str who = {0};
+    char refusal[160];
+    const int told = name_absent(server, &who);
     const bool refused = sheaf__net_refusal(server->net, refusal, sizeof(refusal));
     sheaf__error(err, SHEAF_ERR_DEADLINE, "no worker was there for %g s: waited for %s%s%s", idle,
                  told ? sheaf__str_text(&who) : "those that were lost to come back",
@@ -280,9 +320,10 @@ static sheaf_status serve(struct sheaf__ps_server *server, double idle, sheaf_er
             alone = sheaf__clock_deadline(idle);
         if (s.connected == 0 && s.finished == 0 && s.gone > 0 && s.never == 0)
             return nobody_is_left(server, s.gone, err);
-        if (s.connected == 0 && s.finished > 0)
+        tell_of_absent(server, &s);
+        if (s.connected == 0 && s.finished > 0 && (s.never == 0 || s.patience == 0))
             return SHEAF_OK;
-        /* wakes often enough for the grace of a join to pass */
+        /* wakes often enough to see that patience is at its end */
         const struct sheaf__wait wait = {sheaf__clock_after(SHEAF__S), NULL, "the workers"};
         sheaf_error cause = {0};
         struct watch watch = {server, s.changes};
@@ -302,6 +343,9 @@ static sheaf_status open_server(struct sheaf__ps_server *server, sheaf_cluster *
     const struct sheaf__pool_options pool = {.threads = 1, .name = "sheaf-ps"};
     const struct sheaf__pool_options files = {.threads = 1, .name = "sheaf-ps-files"};
     sheaf__context_set_task(sheaf__context(), options.task.job, options.task.index);
+    server->is_first = true;
+    for (int32_t i = 0; i < options.task.index; i++)
+        server->is_first &= !sheaf_cluster_address(c, "ps", i);
     SHEAF__TRY(list_workers(server, c, err));
     SHEAF__TRY(sheaf__pool_new(&pool, &server->pool, err));
     SHEAF__TRY(sheaf__pool_new(&files, &server->files, err));

@@ -35,7 +35,6 @@ struct sheaf__ps_waiting {
     struct sheaf__call *call;
     enum sheaf__ps_kind kind;
     sheaf_task task; /* who waits */
-    int64_t grace;   /* JOIN: until then for those that never attached */
     uint64_t number; /* AWAIT: of the restore, */
     uint64_t life;   /* as the chief counts in this one; 0: in any */
 };
@@ -70,10 +69,15 @@ struct sheaf__ps_server {
     uint64_t restorer;
     struct sheaf__ps_waiting *waiting;
     size_t waiting_count, waiting_capacity;
+    int64_t patience, silence;     /* until when workers that never came are waited for, since
+                                      another one ended, and until when nothing is said of it */
     sheaf_error failure;           /* a worker gave up */
     struct sheaf__ps_worker *last; /* that went before its work was done */
     bool stopping;                 /* the job is asked to stop in order (server_stop.c) */
     uint64_t changes;              /* of all this */
+
+    bool is_first;             /* of the cluster's: the one that speaks for all */
+    bool told_late, told_over; /* what it has said of workers that never came */
 
     sheaf_context *context;
     struct sheaf__token_callback on_asked;
@@ -131,8 +135,8 @@ void sheaf__ps_submit(struct sheaf__pool *pool, struct sheaf__ps_server *server,
 
 /* With the lock held: the worker of that task, or NULL. */
 struct sheaf__ps_worker *sheaf__ps_worker_of(struct sheaf__ps_server *server, sheaf_task task);
-/* The worker of that task has done its part. */
-void sheaf__ps_finished(struct sheaf__ps_server *server, sheaf_task task);
+/* Whoever calls has done its part: a DONE or JOIN. */
+void sheaf__ps_finished(struct sheaf__ps_server *server, const struct sheaf__call *call);
 /* Something changed that waiting calls or the serving thread may wait for. */
 void sheaf__ps_changed(struct sheaf__ps_server *server);
 /* Gives up the calls that still wait, after the net is gone. */

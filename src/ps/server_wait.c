@@ -14,7 +14,7 @@
 /* What has become of a call. With the server's lock held: SHEAF_OK, SHEAF_PENDING or an error. */
 
 /* Whether all workers but `self` have ended. */
-static bool others_ended(const struct sheaf__ps_server *server, sheaf_task self, int64_t grace)
+static bool others_ended(const struct sheaf__ps_server *server, sheaf_task self)
 {
     for (int i = 0; i < server->worker_count; i++) {
         const struct sheaf__ps_worker *w = &server->workers[i];
@@ -22,7 +22,7 @@ static bool others_ended(const struct sheaf__ps_server *server, sheaf_task self,
             continue;
         if (w->state == SHEAF__PS_WORKING)
             return false;
-        if (w->state == SHEAF__PS_NEVER && sheaf__clock_left(grace) > 0)
+        if (w->state == SHEAF__PS_NEVER && sheaf__clock_left(server->patience) > 0)
             return false;
     }
     return true;
@@ -33,10 +33,10 @@ static bool others_ended(const struct sheaf__ps_server *server, sheaf_task self,
 static bool may_leave(const struct sheaf__ps_server *server, const struct sheaf__ps_waiting *w)
 {
     if (sheaf__ps_writes(server, w->task))
-        return others_ended(server, w->task, w->grace);
+        return others_ended(server, w->task);
     return sheaf__ps_writer_ended(server) ||
            (server->workers[server->writer].state == SHEAF__PS_NEVER &&
-            sheaf__clock_left(w->grace) == 0);
+            sheaf__clock_left(server->patience) == 0);
 }
 
 static sheaf_status await_chief(const struct sheaf__ps_server *server, const char *what,
@@ -251,16 +251,9 @@ static void serve_watch(struct sheaf__call *call, void *user)
 
 static void serve_join(struct sheaf__call *call, void *user)
 {
-    const struct sheaf__bytes meta = sheaf__call_meta(call);
-    struct sheaf__cursor c = sheaf__cursor_of(meta.data, meta.size);
-    uint64_t grace_ns = 0;
-    sheaf__cursor_fixed64(&c, &grace_ns);
-    sheaf__ps_finished(user, sheaf__ps_caller(call));
+    sheaf__ps_finished(user, call);
     answer_later(user, &(struct sheaf__ps_waiting){
-                           .call = call,
-                           .kind = SHEAF__PS_JOIN,
-                           .task = sheaf__ps_caller(call),
-                           .grace = sheaf__clock_after((int64_t)(grace_ns & INT64_MAX))});
+                           .call = call, .kind = SHEAF__PS_JOIN, .task = sheaf__ps_caller(call)});
 }
 
 sheaf_status sheaf__ps_serve_waits(struct sheaf__ps_server *server, sheaf_error *err)

@@ -6,6 +6,7 @@
 #include "training.h"
 
 #include "base/file.h"
+#include "base/wait.h"
 
 #include <math.h>
 #include <stdatomic.h>
@@ -209,6 +210,41 @@ static void test_S7_three_workers(void **state)
 {
     (void)state;
     run_cluster((struct jobs){.worker = 3, .ps = 2}, fit_worker, NULL, 60);
+}
+
+/* ---- how workers end ---- */
+
+/* The chief joins; the other one never starts. */
+static sheaf_status join_alone(struct rig_task *task)
+{
+    const double *deadline = task->user;
+    const sheaf_strategy_options options = {.deadline = *deadline};
+    sheaf_strategy *s = NULL;
+    if (task->index > 0)
+        return SHEAF_OK;
+    sheaf_status status = sheaf_strategy_new("ps", NULL, &options, &s, &task->err);
+    const int64_t since = sheaf__clock_now();
+    if (status >= 0)
+        status = sheaf_strategy_join(s, 0, &task->err);
+    const double took = (double)(sheaf__clock_now() - since) / 1e9;
+    sheaf_strategy_free(s);
+    if (status >= 0)
+        RIG_CHECK(task, took >= *deadline && took < *deadline + 3);
+    return status;
+}
+
+/* A worker that never comes is waited for as long as the strategy's deadline, and named meanwhile. */
+static void test_join_without_a_worker(void **state)
+{
+    (void)state;
+    for (double deadline = 4; deadline < 100; deadline *= 10) {
+        simulate_cluster(1, (struct jobs){.worker = 2, .ps = 2}, join_alone, &deadline, 3600);
+        assert_string_equal(rig_log_take(),
+                            "waiting for /job:worker/task:1 at 127.0.0.1:20002, which has not "
+                            "connected\n"
+                            "going on without /job:worker/task:1 at 127.0.0.1:20002, which never "
+                            "connected\n");
+    }
 }
 
 /* ---- data that is not there ---- */
@@ -576,10 +612,15 @@ static void test_S5_other_variables(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        rig_test(test_multiworker_losses),   rig_test(test_S70_workers),
-        rig_test(test_one_worker_is_serial), rig_test(test_S7_three_workers),
-        rig_test(test_T32_empty_files),      rig_test(test_S11_counts),
-        rig_test(test_S5_other_variables),   rig_test(test_S9_one_update_a_step),
+        rig_test(test_multiworker_losses),
+        rig_test(test_S70_workers),
+        rig_test(test_one_worker_is_serial),
+        rig_test(test_S7_three_workers),
+        rig_test(test_join_without_a_worker),
+        rig_test(test_T32_empty_files),
+        rig_test(test_S11_counts),
+        rig_test(test_S5_other_variables),
+        rig_test(test_S9_one_update_a_step),
         rig_test(test_wide_updates),
     };
     return rig_run(tests);
