@@ -139,6 +139,7 @@ static void train(sheaf_strategy *s, struct model *m, sheaf_error *err)
                                 report(s, m->data, &events, now, loss, err) < 0))
             goto out;
     }
+    double rate = BATCH * (double)(now - first) / (seconds() - begin); /* not of the wait */
     if (sheaf_strategy_join(s, 0, err) < 0)
         goto out;
     now = sheaf_tensor_integer(sheaf_value(m->v[STEP]), 0); /* with the other workers' last */
@@ -146,7 +147,6 @@ static void train(sheaf_strategy *s, struct model *m, sheaf_error *err)
         sheaf_manager_end(manager, now > first, &path, err) < 0 ||
         tell_if_stopped(manager, s, now, path) || !sheaf_strategy_should_checkpoint(s))
         goto out;
-    double rate = BATCH * (double)(now - first) / (seconds() - begin);
     if (evaluate(m, &accuracy, err) >= 0 &&
         (now == first || point(&events, "accuracy", now, accuracy, err) >= 0))
         summary(now, rate, loss, path, accuracy);
