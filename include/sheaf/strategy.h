@@ -45,6 +45,8 @@ typedef struct sheaf_strategy_options {
 SHEAF_CHECKED sheaf_status sheaf_strategy_new(const char *name, sheaf_cluster *cluster,
                                               const sheaf_strategy_options *options,
                                               sheaf_strategy **strategy, sheaf_error *err);
+/** Says goodbye to the other tasks. Under "ps" a task that frees it after its steps has ended its part, as by
+ *  sheaf_strategy_join(), but waits for nobody; one whose last step or input failed, or that made none, is taken for lost. */
 SHEAF_API void sheaf_strategy_free(sheaf_strategy *s);
 
 /** Ends this task's part of the job: says so to the others. On the task that saves it returns when every other worker ended or

@@ -312,6 +312,7 @@ static sheaf_status advance(sheaf_dist_iterator *it, bool fills, sheaf_values **
     if (it->ended)
         return SHEAF_END;
     if (status < 0) {
+        sheaf__strategy_failed(it->dataset->strategy);
         sheaf__progress_step(it->dataset, it, status,
                              &(struct sheaf__handed_out){it->next.elements, it->next.errors, 0});
         return status;

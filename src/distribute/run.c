@@ -110,8 +110,10 @@ static sheaf_status run(sheaf_strategy *s, struct sheaf__job *job, sheaf_values 
     job->outs = outs;
     job->examples = job->in ? job->in->examples : -1;
     sheaf_status status = run_in_scope(s, job, err);
-    if (locks)
+    if (locks) {
+        s->well = status >= 0;
         sheaf__mutex_unlock(&s->running);
+    }
     if (status >= 0)
         status = give_result(s, job, out, err);
     for (int i = 0; i < s->local; i++)

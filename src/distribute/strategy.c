@@ -168,6 +168,12 @@ sheaf_status sheaf_strategy_join(sheaf_strategy *s, double deadline, sheaf_error
     return s->cls->join(s, sheaf__clock_deadline(deadline > 0 ? deadline : JOIN_SECONDS), err);
 }
 
+void sheaf__strategy_failed(sheaf_strategy *s)
+{
+    if (s != sheaf__strategy_default()) /* which all threads share */
+        s->well = false;
+}
+
 /* Looking at it. */
 
 sheaf_strategy *sheaf__strategy_or_current(const sheaf_strategy *s)

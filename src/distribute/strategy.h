@@ -73,7 +73,8 @@ struct sheaf_strategy {
     bool partial_batches; /* 0.7: "get next as optional" */
     bool rebatches;       /* 0.7 */
     bool reproducible;
-    bool remote;         /* its variables live in other tasks: the class updates them */
+    bool remote; /* its variables live in other tasks: the class updates them */
+    bool well;   /* it has made steps, and neither the last one nor input since has failed */
     int64_t deadline_ns; /* for a peer to appear or answer */
 
     struct sheaf__sync
@@ -93,6 +94,9 @@ extern const struct sheaf__strategy_class sheaf__strategy_default_class, sheaf__
 sheaf_strategy *sheaf__strategy_default(void);
 /* `s`, or the current one for NULL. */
 sheaf_strategy *sheaf__strategy_or_current(const sheaf_strategy *s);
+
+/* Its input has failed. */
+void sheaf__strategy_failed(sheaf_strategy *s);
 
 /* Fills s->devices and counts: one local replica on each of `names` (NULL-terminated), or on every
  * logical device, or on the first alone. `job` and `index` make the full names. */

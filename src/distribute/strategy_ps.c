@@ -121,6 +121,8 @@ static bool ps_saves(const sheaf_strategy *s)
 static void ps_stop(sheaf_strategy *s)
 {
     sheaf__halt_deafen(s->halt);
+    if (s->state && s->well && !sheaf_stopped())
+        sheaf__ps_leave(client_of(s));
     sheaf__ps_client_free(client_of(s));
 }
 

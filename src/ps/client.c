@@ -377,6 +377,7 @@ static void say_done(struct sheaf__ps_client *client, int s, uint32_t kind)
 /* To all servers from `first` on, as far as they are there. */
 static void say_done_from(struct sheaf__ps_client *client, int first)
 {
+    client->done = true;
     for (int s = first; s < client->server_count; s++)
         if (sheaf__peer_status(client->servers[s].peer, NULL) >= 0)
             say_done(client, s, SHEAF__PS_DONE);
@@ -407,6 +408,16 @@ sheaf_status sheaf__ps_join(struct sheaf__ps_client *client, int64_t deadline, s
         status = stand_by(client, deadline, err);
     sheaf__mutex_unlock(&client->lock);
     return status;
+}
+
+void sheaf__ps_leave(struct sheaf__ps_client *client)
+{
+    sheaf__mutex_lock(&client->lock);
+    if (!client->done && sheaf__ps_send_mark(client, NULL) >= 0) {
+        say_done_from(client, 0);
+        (void)!sheaf__ps_finish_until(client, sheaf__clock_deadline(GOODBYE_SECONDS), NULL);
+    }
+    sheaf__mutex_unlock(&client->lock);
 }
 
 void sheaf__ps_client_free(struct sheaf__ps_client *client)

@@ -80,6 +80,7 @@ struct sheaf__ps_client {
     size_t queue_count, queue_capacity;
     struct sheaf__buf mark; /* what the first server is told with each step's push */
     bool mark_waits;        /* it has not been */
+    bool done;              /* the servers were told that this task has done its part */
 };
 
 /* Connects to every ps of the cluster. */
@@ -114,6 +115,9 @@ sheaf_status sheaf__ps_update(struct sheaf__ps_client *client, const struct shea
 /* This task has done its part. The one that saves waits for all others; they wait for it, as one of them
  * saves if it is lost, but no longer than until `deadline`, which is no error. */
 sheaf_status sheaf__ps_join(struct sheaf__ps_client *client, int64_t deadline, sheaf_error *err);
+
+/* The same without waiting for anybody, before it is freed; nothing if it has joined. */
+void sheaf__ps_leave(struct sheaf__ps_client *client);
 
 /* This task ends in order, and does so when any task of the job is asked to stop. */
 void sheaf__ps_watch_stops(struct sheaf__ps_client *client);

@@ -36,6 +36,7 @@ struct jobs {
     int chief, worker, ps;
     bool ps_absent;
     const struct sheaf__fs *disk; /* of the last ps; NULL: the system's */
+    const char *ps_fails;         /* with such an error; NULL: every ps ends well */
 };
 void run_cluster(struct jobs jobs, sheaf_status (*fn)(struct rig_task *task), void *user,
                  double seconds);

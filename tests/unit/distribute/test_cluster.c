@@ -214,6 +214,64 @@ static void test_S7_three_workers(void **state)
 
 /* ---- how workers end ---- */
 
+enum ending { FREES, COMES_LATE, FAILS };
+struct endings {
+    enum ending of[2];
+    _Atomic int left; /* how many have */
+};
+
+static sheaf_status failing_step(sheaf_replica *r, const sheaf_element *in, sheaf_element *out,
+                                 void *user)
+{
+    (void)r;
+    (void)in;
+    (void)out;
+    (void)user;
+    return sheaf_error_set(NULL, SHEAF_ERR_INTERNAL, "on purpose");
+}
+
+/* Three steps, and no join. */
+static sheaf_status end_worker(struct rig_task *task)
+{
+    struct endings *e = task->user;
+    struct fit f = {0};
+    sheaf_strategy *s = NULL;
+    while (e->of[task->index] == COMES_LATE && atomic_load(&e->left) == 0)
+        if (sheaf__wait_sleep(sheaf__clock_after(SHEAF__MS), NULL, &task->err) < 0)
+            return task->err.status;
+    sheaf_status status = sheaf_strategy_new("ps", NULL, NULL, &s, &task->err);
+    if (status < 0)
+        return status;
+    SHEAF_SCOPE(s)
+    {
+        f.w = sheaf_variable_new("w", sheaf_zeros(SHEAF_FLOAT32, SHEAF_SHAPE(4)), NULL);
+    }
+    f.sgd = sheaf_sgd(NULL);
+    for (int i = 0; i < 3 && status >= 0; i++)
+        status = sheaf_run(s, fit_step, &f, NULL, NULL, &task->err);
+    if (status >= 0 && e->of[task->index] == FAILS)
+        RIG_CHECK(task, sheaf_run(s, failing_step, NULL, NULL, NULL, NULL) < 0);
+    sheaf_optimizer_free(f.sgd);
+    sheaf_variable_free(f.w);
+    sheaf_strategy_free(s);
+    atomic_fetch_add(&e->left, 1);
+    return status;
+}
+
+/* Whoever frees its strategy after its steps has ended its part; also when another one has not come
+ * yet, which finds the servers there. Whoever frees it because of an error has not. */
+static void test_free_without_join(void **state)
+{
+    (void)state;
+    struct endings together = {0}, apart = {.of = {FREES, COMES_LATE}},
+                   fail = {.of = {FAILS, FAILS}};
+    run_cluster((struct jobs){.worker = 2, .ps = 2}, end_worker, &together, 60);
+    run_cluster((struct jobs){.worker = 2, .ps = 2}, end_worker, &apart, 60);
+    run_cluster(
+        (struct jobs){.worker = 2, .ps = 2, .ps_fails = "2 ended before their work was done"},
+        end_worker, &fail, 60);
+}
+
 /* The chief joins; the other one never starts. */
 static sheaf_status join_alone(struct rig_task *task)
 {
@@ -612,15 +670,11 @@ static void test_S5_other_variables(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        rig_test(test_multiworker_losses),
-        rig_test(test_S70_workers),
-        rig_test(test_one_worker_is_serial),
-        rig_test(test_S7_three_workers),
-        rig_test(test_join_without_a_worker),
-        rig_test(test_T32_empty_files),
-        rig_test(test_S11_counts),
-        rig_test(test_S5_other_variables),
-        rig_test(test_S9_one_update_a_step),
+        rig_test(test_multiworker_losses),   rig_test(test_S70_workers),
+        rig_test(test_one_worker_is_serial), rig_test(test_S7_three_workers),
+        rig_test(test_free_without_join),    rig_test(test_join_without_a_worker),
+        rig_test(test_T32_empty_files),      rig_test(test_S11_counts),
+        rig_test(test_S5_other_variables),   rig_test(test_S9_one_update_a_step),
         rig_test(test_wide_updates),
     };
     return rig_run(tests);
