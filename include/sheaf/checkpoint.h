@@ -132,8 +132,8 @@ SHEAF_CHECKED sheaf_status sheaf_checkpoint_assert_existing_objects_matched(shea
                                                                             sheaf_error *err);
 SHEAF_CHECKED sheaf_status sheaf_checkpoint_assert_consumed(sheaf_checkpoint *c, sheaf_error *err);
 /** The newest checkpoint of a directory that has its index, text of the frame; NULL if there is none. Its state file says
- *  which; without one, or where it cannot be read or its newest checkpoint is not there (a directory that was moved), the
- *  highest number of the files does, with a warning. Whatever looks for the newest checkpoint finds it so. */
+ *  which; without one the highest number of the files does, and so it does, with a warning, where the state file cannot be
+ *  read or its newest checkpoint is not there (a directory that was moved). Whatever looks for the newest finds it so. */
 SHEAF_API const char *sheaf_checkpoint_latest(const char *directory);
 
 /* A directory of checkpoints. */
