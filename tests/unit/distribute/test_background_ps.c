@@ -129,6 +129,15 @@ static bool has(const struct job *job, const char *name)
     return sheaf__file_exists(path_of(job, name));
 }
 
+/* The saving thread begins when the scheduler lets it. */
+static bool comes(const struct job *job, const char *name)
+{
+    const int64_t deadline = sheaf__clock_deadline(20);
+    while (!has(job, name) && sheaf__clock_left(deadline) > 0)
+        sheaf__wait_sleep(sheaf__clock_after(SHEAF__MS), NULL, NULL);
+    return has(job, name);
+}
+
 static bool is_latest(const struct job *job, const char *name)
 {
     const char *latest = sheaf_checkpoint_latest(job->folder);
@@ -203,7 +212,7 @@ static sheaf_status play_moment(struct worker *w, sheaf_error *err)
     SHEAF__TRY(meet(w, 2, err));
     if (!saves)
         return SHEAF_OK;
-    RIG_CHECK(w->task, !has(w->job, "ckpt-1.index") && has(w->job, "ckpt-1_temp"));
+    RIG_CHECK(w->task, comes(w->job, "ckpt-1_temp") && !has(w->job, "ckpt-1.index"));
     closed = false;
     SHEAF__TRY(sheaf_manager_wait(w->manager, err));
     RIG_CHECK(w->task, is_latest(w->job, "ckpt-1") && !has(w->job, "ckpt-1_temp"));
