@@ -265,11 +265,24 @@ static sheaf_status delete_data(const char *prefix, int64_t keep, sheaf_error *e
     return status;
 }
 
-/* What is left of the parts; harmless if it stays. */
+static void drop(char *path)
+{
+    if (path)
+        (void)sheaf__file_unlink(path, NULL);
+    sheaf__free(path);
+}
+
+/* What is left of the parts, by name: to look for it in the directory would take as long for each part as there are parts. It
+ * is harmless if it stays. */
 static void drop_parts(const struct merging *m)
 {
-    for (size_t i = 0; i < m->job->count; i++)
-        (void)sheaf__bundle_delete(m->job->parts[i], NULL);
+    for (size_t i = 0; i < m->job->count; i++) {
+        const char *part = m->job->parts[i];
+        /* One without a tensor is there when nothing was put into it. */
+        for (int32_t k = 0; k < m->parts[i].shards && (size_t)k <= m->parts[i].count; k++)
+            drop(sheaf__bundle_data_path(part, k, m->parts[i].shards));
+        drop(sheaf__bundle_index_path(part));
+    }
 }
 
 sheaf_status sheaf__bundle_merge(const struct sheaf__bundle_merge *merge, sheaf_error *err)
