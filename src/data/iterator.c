@@ -142,14 +142,17 @@ sheaf_status sheaf__iter_pull(struct sheaf__iter *it, size_t want, struct sheaf_
         sheaf__note_give(it->note, rows, rows->count - before);
     if (status < 0)
         name_error(it, err);
-    if (status == SHEAF_OK || rows->count == before)
-        return status;
-    if (status < 0)
-        it->later = *err;
-    it->later_end = status == SHEAF_END;
-    err->status = SHEAF_OK; /* whoever looks at it must not take it for one of these rows */
-    err->reserved = 0;
-    return SHEAF_OK;
+    if (status != SHEAF_OK && rows->count > before) { /* after these rows */
+        if (status < 0)
+            it->later = *err;
+        it->later_end = status == SHEAF_END;
+        status = SHEAF_OK;
+    }
+    if (status >= 0) { /* what it says is of no row: of a later one, or of one that was skipped */
+        err->status = SHEAF_OK;
+        err->reserved = 0;
+    }
+    return status;
 }
 
 /* ---- stepping over ---- */

@@ -155,6 +155,45 @@ static void test_T29_budget_of_one(void **state)
     rig_log_take();
 }
 
+static sheaf_status same(const sheaf_element *in, sheaf_element *out, void *user)
+{
+    (void)user;
+    return sheaf_element_put(out, "", sheaf_element_at(in, 0));
+}
+
+/* T29: whatever pulls the records, on whichever thread: one that was skipped is no error of another. */
+static void test_T29_behind_every_stage(void **state)
+{
+    (void)state;
+    const char *path = write_records("a", 0, 500, SHEAF_COMPRESSION_NONE);
+    const sheaf_map_options parallel = {.parallel = 2};
+    flip_data(path, 7);
+    json_t *expected = json_array();
+    add_numbers(expected, 0, 500, (int[]){7, -1});
+    for (int k = 0; k < 7; k++) {
+        sheaf_dataset *d = skipping(sheaf_tfrecord(path), 0, 1);
+        if (k == 1)
+            d = sheaf_dataset_map(d, same, NULL, NULL);
+        if (k == 2)
+            d = sheaf_dataset_cache(d, NULL);
+        if (k == 3)
+            d = sheaf_dataset_unbatch(sheaf_dataset_batch(d, 3, NULL));
+        if (k == 4)
+            d = sheaf_dataset_prefetch(d, 5);
+        if (k == 5)
+            d = sheaf_dataset_repeat(d, 1);
+        if (k == 6)
+            d = sheaf_dataset_take(d, 499);
+        d = sheaf_dataset_map(d, same, NULL, &parallel);
+        json_t *found = elements_by(d, number_json);
+        assert_true(same_json(found, expected));
+        json_decref(found);
+        sheaf_dataset_free(d);
+    }
+    json_decref(expected);
+    rig_log_take();
+}
+
 /* Each limit by itself, and both. What was refused is refused again. */
 static void test_T29_limits(void **state)
 {
@@ -473,6 +512,7 @@ static void test_without_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {rig_test(test_T29_budget_of_one),
+                                       rig_test(test_T29_behind_every_stage),
                                        rig_test(test_T29_limits),
                                        rig_test(test_lost_rest_is_said),
                                        rig_test(test_lost_rest),
