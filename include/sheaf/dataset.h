@@ -31,6 +31,8 @@ typedef struct sheaf_iterator sheaf_iterator;
  *  waits for and that wait for it, so that what is busy is within the cores (SHEAF_THREADS); buffers grow where that
  *  helps, within a budget of memory (sheaf_dataset_options). What comes out, and its order, does not depend on it (S182). */
 #define SHEAF_AUTOTUNE (-1)
+/** Most that `parallel` of a stage may be: each is a thread. */
+#define SHEAF_MOST_PARALLEL 1024
 /** Cardinalities that are no number (R9.1). */
 #define SHEAF_INFINITE (-1)
 #define SHEAF_UNKNOWN  (-2)

@@ -115,10 +115,7 @@ static sheaf_status describe(sheaf_dataset *d, sheaf_error *err)
 {
     const struct batch *p = (const void *)d->params;
     SHEAF__TRY(sheaf__reserved_check(p->options.reserved, err));
-    if (p->options.parallel < SHEAF_AUTOTUNE)
-        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
-                            "parallel is %d, it must not be negative, or SHEAF_AUTOTUNE",
-                            p->options.parallel);
+    SHEAF__TRY(sheaf__tuner_check(p->options.parallel, err));
     SHEAF__TRY(sheaf__batch_describe(d, err));
     sheaf_element_spec *row = d->spec;
     int64_t size = p->common.drop_remainder ? p->common.size : SHEAF_UNKNOWN_DIM;

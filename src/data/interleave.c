@@ -31,7 +31,8 @@ static sheaf_status describe(sheaf_dataset *d, sheaf_error *err)
         return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
                             "cycle_length is %d and block_length %d, they must be greater than 0",
                             o->cycle_length, o->block_length);
-    if (o->parallel < SHEAF_AUTOTUNE || (o->cycle_length > 0 && o->parallel > o->cycle_length))
+    SHEAF__TRY(sheaf__tuner_check(o->parallel, err));
+    if (o->cycle_length > 0 && o->parallel > o->cycle_length)
         return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
                             "parallel is %d, it must be SHEAF_AUTOTUNE or at most cycle_length %d",
                             o->parallel, o->cycle_length);

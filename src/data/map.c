@@ -28,10 +28,7 @@ static sheaf_status describe(sheaf_dataset *d, sheaf_error *err)
     SHEAF__TRY(sheaf__reserved_check(p->options.reserved, err));
     if (!p->fn)
         return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "there is no function to call");
-    if (p->options.parallel < SHEAF_AUTOTUNE)
-        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
-                            "parallel is %d, it must be positive or SHEAF_AUTOTUNE",
-                            p->options.parallel);
+    SHEAF__TRY(sheaf__tuner_check(p->options.parallel, err));
     sheaf_element_spec_free(d->spec);
     d->spec = sheaf_element_spec_keep(p->spec);
     return SHEAF_OK;

@@ -4,6 +4,7 @@
 #include "base/cgroup.h"
 #include "base/clock.h"
 #include "base/config.h"
+#include "base/error.h"
 
 #include <math.h>
 
@@ -24,6 +25,15 @@ static uint64_t bytes_of(const sheaf_dataset_options *options)
         return (uint64_t)configured;
     const uint64_t total = sheaf__memory_total();
     return total > 0 ? total / 4 : SOME_BYTES;
+}
+
+sheaf_status sheaf__tuner_check(int parallel, sheaf_error *err)
+{
+    if (parallel >= SHEAF_AUTOTUNE && parallel <= SHEAF_MOST_PARALLEL)
+        return SHEAF_OK;
+    return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                        "parallel is %d, expected 0 to %d, or SHEAF_AUTOTUNE", parallel,
+                        SHEAF_MOST_PARALLEL);
 }
 
 void sheaf__tuner_start(struct sheaf__tuner *tuner, const sheaf_dataset_options *options,

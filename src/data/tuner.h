@@ -23,6 +23,9 @@ struct sheaf__tuner {
 void sheaf__tuner_start(struct sheaf__tuner *tuner, const sheaf_dataset_options *options,
                         const struct sheaf__file_maps *maps);
 
+/* Refuses what `parallel` of a stage cannot be: each is a thread, which a process may not have without end. */
+sheaf_status sheaf__tuner_check(int parallel, sheaf_error *err);
+
 /* A stage begins, or ends, to make something ahead. */
 static inline void sheaf__tuner_run_ahead(struct sheaf__tuner *tuner, bool begins)
 {

@@ -309,13 +309,15 @@ static void test_parallel_changes_no_batch(void **state)
 {
     (void)state;
     const sheaf_batch_options two = {.parallel = 2}, automatic = {.parallel = SHEAF_AUTOTUNE},
-                              bad = {.parallel = -2};
+                              bad = {.parallel = -2}, many = {.parallel = 1000000000};
     assert_gives(sheaf_dataset_batch(sheaf_dataset_range(0, 5, 1), 2, &two),
                  "[[0, 1], [2, 3], [4]]");
     assert_gives(sheaf_dataset_batch(sheaf_dataset_range(0, 5, 1), 2, &automatic),
                  "[[0, 1], [2, 3], [4]]");
     assert_first_fails(sheaf_dataset_batch(sheaf_dataset_range(0, 5, 1), 2, &bad),
                        SHEAF_ERR_INVALID_ARGUMENT, "parallel is -2");
+    assert_first_fails(sheaf_dataset_batch(sheaf_dataset_range(0, 5, 1), 2, &many),
+                       SHEAF_ERR_INVALID_ARGUMENT, "parallel is 1000000000, expected 0 to 1024");
 }
 
 enum { SIDE = 200, SQUARE = SIDE * SIDE, SLICES = 7, BOXES = 60, ROWS = SLICES + BOXES + SLICES };
