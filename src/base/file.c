@@ -519,6 +519,12 @@ sheaf_status sheaf__file_stat(const char *path, struct sheaf__file_stat *stat, s
     return result(fs->stat(fs->user, path, stat), path, "look at", err);
 }
 
+bool sheaf__file_is_link(const char *path)
+{
+    const struct sheaf__fs *fs = the_fs();
+    return fs->is_link(fs->user, path);
+}
+
 bool sheaf__file_exists(const char *path)
 {
     struct sheaf__file_stat stat;

@@ -105,6 +105,8 @@ sheaf_status sheaf__file_sweep(const char *path, size_t *count, sheaf_error *err
 
 sheaf_status sheaf__file_stat(const char *path, struct sheaf__file_stat *stat, sheaf_error *err);
 bool sheaf__file_exists(const char *path);
+/* A symbolic link, wherever it leads: all else here follows it. */
+bool sheaf__file_is_link(const char *path);
 sheaf_status sheaf__file_rename(const char *from, const char *to, sheaf_error *err);
 sheaf_status sheaf__file_unlink(const char *path, sheaf_error *err);
 /* Makes the directory and those above it; nothing if it is there. `mode` 0: 0777 under the umask.

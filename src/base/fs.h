@@ -24,6 +24,7 @@ struct sheaf__fs {
     int (*map)(void *user, void *handle, size_t size, const uint8_t **data);
     void (*unmap)(void *user, const uint8_t *data, size_t size);
     int (*stat)(void *user, const char *path, struct sheaf__file_stat *stat);
+    bool (*is_link)(void *user, const char *path);
     int (*rename)(void *user, const char *from, const char *to);
     int (*unlink)(void *user, const char *path);
     int (*mkdir)(void *user, const char *path, uint32_t mode);

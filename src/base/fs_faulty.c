@@ -126,6 +126,12 @@ static int f_stat(void *user, const char *path, struct sheaf__file_stat *stat)
     return code ? code : f->inner->stat(f->inner->user, path, stat);
 }
 
+static bool f_is_link(void *user, const char *path)
+{
+    struct faulty *f = user;
+    return f->inner->is_link(f->inner->user, path);
+}
+
 static int f_rename(void *user, const char *from, const char *to)
 {
     struct faulty *f = user;
@@ -196,6 +202,7 @@ struct sheaf__fs *sheaf__fs_faulty_new(const struct sheaf__fs *inner)
         .map = f_map,
         .unmap = f_unmap,
         .stat = f_stat,
+        .is_link = f_is_link,
         .rename = f_rename,
         .unlink = f_unlink,
         .mkdir = f_mkdir,

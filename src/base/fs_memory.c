@@ -415,6 +415,13 @@ static int m_stat(void *user, const char *path, struct sheaf__file_stat *stat)
     return p ? leave(m, p, stat_here(m, p, stat)) : ENOMEM;
 }
 
+static bool m_is_link(void *user, const char *path)
+{
+    (void)user;
+    (void)path;
+    return false;
+}
+
 static int m_rename(void *user, const char *from, const char *to)
 {
     struct memory *m = user;
@@ -492,6 +499,7 @@ struct sheaf__fs *sheaf__fs_memory_new(void)
         .map = m_map,
         .unmap = m_unmap,
         .stat = m_stat,
+        .is_link = m_is_link,
         .rename = m_rename,
         .unlink = m_unlink,
         .mkdir = m_mkdir,

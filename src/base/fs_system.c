@@ -202,6 +202,13 @@ static int stat_path(void *user, const char *path, struct sheaf__file_stat *out)
     return 0;
 }
 
+static bool is_link(void *user, const char *path)
+{
+    struct stat st;
+    (void)user;
+    return lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
+}
+
 static int rename_path(void *user, const char *from, const char *to)
 {
     (void)user;
@@ -287,6 +294,7 @@ const struct sheaf__fs *sheaf__fs_system(void)
         .map = map_file,
         .unmap = unmap_file,
         .stat = stat_path,
+        .is_link = is_link,
         .rename = rename_path,
         .unlink = unlink_path,
         .mkdir = mkdir_path,

@@ -151,10 +151,8 @@ static sheaf_status write_shards(struct writing *w, sheaf_error *err)
     w->parts = sheaf__calloc(w->plan.count + 1, sizeof(*w->parts));
     if (!w->temporary || !w->parts)
         return no_memory(err);
-    if (sheaf__file_exists(w->temporary))
-        sheaf__sweep_temporary(w->temporary);
     SHEAF__TRY(sweep_beside(w, err));
-    SHEAF__TRY(sheaf__file_mkdir(w->temporary, 0, err));
+    SHEAF__TRY(sheaf__sweep_make_temporary(w->temporary, err));
     for (size_t i = 0; i < w->plan.count; i++) {
         w->parts[i] = sheaf__printf("%s/part-%05zu-of-%05zu", w->temporary, i, w->plan.count);
         if (!w->parts[i])

@@ -64,13 +64,6 @@ static const sheaf_sharding_callback *sharding_of(const struct sheaf__ckpt_savin
     return s->options.sharding ? s->options.sharding : sheaf_shard_by_task();
 }
 
-static sheaf_status make_temporary(struct sheaf__ckpt_saving *s, sheaf_error *err)
-{
-    if (sheaf__file_exists(s->temporary))
-        sheaf__sweep_temporary(s->temporary);
-    return sheaf__file_mkdir(s->temporary, 0, err);
-}
-
 static sheaf_status name_parts(struct sheaf__ckpt_saving *s, sheaf_error *err)
 {
     s->temporary = sheaf__printf("%s_temp", s->path);
@@ -108,7 +101,7 @@ static sheaf_status prove_directory(struct sheaf__ckpt_saving *s, sheaf_error *e
             SHEAF__TRY(sheaf__random_bytes(random, sizeof(random), err));
             for (size_t k = 0; k < sizeof(random); k++)
                 snprintf(token + 2 * k, 3, "%02x", random[k]);
-            path = sheaf__path_join(s->temporary, "token");
+            path = sheaf__path_join(s->temporary, SHEAF__SWEEP_TOKEN);
             status = path ? sheaf__file_replace(path, token, 32, err) : no_memory(err);
         }
         if (status >= 0)
@@ -261,7 +254,7 @@ static sheaf_status prepare(struct sheaf__ckpt_saving *s, sheaf_error *err)
 
 static sheaf_status write_all(struct sheaf__ckpt_saving *s, sheaf_error *err)
 {
-    SHEAF__TRY(make_temporary(s, err));
+    SHEAF__TRY(sheaf__sweep_make_temporary(s->temporary, err));
     SHEAF__TRY(prove_directory(s, err));
     SHEAF__TRY(write_remote(s, err));
     SHEAF__TRY(write_local(s, err));

@@ -2,6 +2,7 @@
 #include "ckpt/sweep.h"
 
 #include "base/array.h"
+#include "base/error.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/str.h"
@@ -11,28 +12,74 @@
 #include <stddef.h>
 #include <string.h>
 
-/* False if it cannot even be looked into: it is gone, or will stay. */
-static bool empty(const char *path)
+/* What follows "<start>N-of-M" in `file`; NULL: it does not begin so. */
+static const char *after_count(const char *file, const char *start)
+{
+    static const char digits[] = "0123456789", of[] = "-of-";
+    if (!sheaf__str_starts(file, start))
+        return NULL;
+    file += strlen(start);
+    const size_t number = strspn(file, digits);
+    if (!number || !sheaf__str_starts(file + number, of))
+        return NULL;
+    file += number + strlen(of);
+    const size_t count = strspn(file, digits);
+    return count ? file + count : NULL;
+}
+
+/* What a save puts into its temporary directory; the directory may have been somebody's before. */
+static bool is_of_save(const char *file)
+{
+    static const char index[] = ".index";
+    const char *rest = after_count(file, "part-");
+    if (sheaf__str_starts(file, SHEAF__SWEEP_TOKEN))
+        rest = file + strlen(SHEAF__SWEEP_TOKEN);
+    else if (rest)
+        rest = sheaf__str_starts(rest, index) ? rest + strlen(index) : after_count(rest, ".data-");
+    return rest && (!*rest || (sheaf__str_starts(rest, ".tmp-") && sheaf__file_is_temporary(rest)));
+}
+
+/* Deletes what a save put there; how many files. */
+static size_t empty(const char *path)
 {
     struct sheaf__strings names = {0};
-    const bool there = sheaf__file_list(path, &names, NULL) >= 0;
-    for (size_t i = 0; there && i < names.count; i++) {
-        char *file = sheaf__path_join(path, names.items[i]);
-        if (file)
-            (void)sheaf__file_unlink(file, NULL);
+    size_t gone = 0;
+    (void)sheaf__file_list(path, &names, NULL);
+    for (size_t i = 0; i < names.count; i++) {
+        char *file = is_of_save(names.items[i]) ? sheaf__path_join(path, names.items[i]) : NULL;
+        gone += file && sheaf__file_unlink(file, NULL) >= 0;
         sheaf__free(file);
     }
     sheaf__strings_clear(&names);
-    return there;
+    return gone;
 }
 
-/* A task that has not heard yet that the save is given up may put files into it until it is gone. */
+/* A task that has not heard yet that the save is given up may put files into it until it is gone. What stays
+ * though nothing came is not ours to take away. */
 void sheaf__sweep_temporary(const char *path)
 {
     enum { MOST_TRIES = 64 };
-    for (int i = 0; i < MOST_TRIES && empty(path); i++)
-        if (sheaf__file_rmdir(path, NULL) >= 0)
-            return;
+    bool goes_on = !sheaf__file_is_link(path);
+    for (int i = 0; i < MOST_TRIES && goes_on; i++) {
+        const size_t gone = empty(path);
+        goes_on = sheaf__file_rmdir(path, NULL) < 0 && (gone > 0 || i == 0);
+    }
+}
+
+sheaf_status sheaf__sweep_make_temporary(const char *path, sheaf_error *err)
+{
+    const struct sheaf__place where = {path, SHEAF__UNKNOWN, SHEAF__UNKNOWN};
+    struct sheaf__file_stat stat;
+    if (sheaf__file_is_link(path))
+        return sheaf__error_at(err, SHEAF_ERR_FAILED_PRECONDITION, &where,
+                               "found a symbolic link, expected a directory for the parts of the "
+                               "checkpoint, or nothing");
+    if (sheaf__file_stat(path, &stat, NULL) >= 0 && stat.kind != SHEAF__FILE_DIRECTORY)
+        return sheaf__error_at(err, SHEAF_ERR_FAILED_PRECONDITION, &where,
+                               "found a file, expected a directory for the parts of the "
+                               "checkpoint, or nothing");
+    sheaf__sweep_temporary(path);
+    return sheaf__file_mkdir(path, 0, err);
 }
 
 void sheaf__sweep_unfinished(const char *path)

@@ -206,7 +206,7 @@ static int rmdir_too_late(void *user, const char *path)
 {
     char file[64];
     if (late_files > 0) {
-        snprintf(file, sizeof(file), "%s/late-%d", path, late_files--);
+        snprintf(file, sizeof(file), "%s/part-%05d-of-00009.index", path, late_files--);
         if (sheaf__file_replace(file, "x", 1, NULL) < 0)
             return EIO;
     }
@@ -228,7 +228,7 @@ static void late_writer(void **state)
     sheaf__context_set_fs(context, &fs);
     sheaf_context *before = sheaf_context_enter(context);
     rig_ok(sheaf__file_mkdir("run/ckpt-1_temp", 0, &err), &err);
-    rig_ok(sheaf__file_replace("run/ckpt-1_temp/token", "x", 1, &err), &err);
+    rig_ok(sheaf__file_replace("run/ckpt-1_temp/part-token", "x", 1, &err), &err);
     sheaf__sweep_temporary("run/ckpt-1_temp");
     assert_int_equal(late_files, 0);
     rig_ok(sheaf__file_list("run", &names, &err), &err);
