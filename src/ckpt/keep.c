@@ -8,7 +8,6 @@
 #include "base/mem.h"
 #include "ckpt/directory.h"
 #include "ckpt/save.h"
-#include "ckpt/sweep.h"
 #include "ckpt/unlisted.h"
 #include "format/bundle.h"
 
@@ -81,7 +80,7 @@ static size_t place_of(const struct sheaf__keep *k, const char *name)
     return at;
 }
 
-/* What was begun by a process that has ended since: one that is complete is taken over, what there is of another goes. */
+/* What was begun by a process that has ended since, and is complete, is taken over. */
 static sheaf_status adopt_unlisted(struct sheaf__keep *k, sheaf_error *err)
 {
     struct sheaf__state_file *s = &k->state;
@@ -90,10 +89,9 @@ static sheaf_status adopt_unlisted(struct sheaf__keep *k, sheaf_error *err)
     for (size_t i = 0; i < found.count && status >= 0; i++) {
         const char *name = found.items[i];
         char *path = sheaf__path_join(k->directory, name);
-        if (path && !sheaf__directory_has(path))
-            sheaf__sweep_unfinished(path);
-        else if (!path || (!sheaf__strings_has(&s->paths, name) &&
-                           !sheaf__state_file_insert(s, place_of(k, name), name, k->since)))
+        const bool missing =
+            path && sheaf__directory_has(path) && !sheaf__strings_has(&s->paths, name);
+        if (!path || (missing && !sheaf__state_file_insert(s, place_of(k, name), name, k->since)))
             status = no_memory(err);
         sheaf__free(path);
     }

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "ckpt/directory.h"
+#include "ckpt/unlisted.h"
 #include "format/bundle.h"
 
 #include <stddef.h>
@@ -113,6 +114,23 @@ static void sweep_one(const char *directory, const char *file, const char *name)
     sheaf__free(path);
 }
 
+/* What was begun, or began to be deleted, and is not complete. Its note goes, too: what has that name later may
+ * be what somebody copies there. */
+static void sweep_unlisted(const char *directory, const char *name)
+{
+    struct sheaf__strings found = {0};
+    (void)sheaf__unlisted_find(directory, name, &found, NULL);
+    for (size_t i = 0; i < found.count; i++) {
+        char *path = sheaf__path_join(directory, found.items[i]);
+        if (path) {
+            sheaf__sweep_unfinished(path);
+            sheaf__unlisted_withdraw(directory, name, path);
+        }
+        sheaf__free(path);
+    }
+    sheaf__strings_clear(&found);
+}
+
 void sheaf__sweep_leftovers(const char *directory, const char *name)
 {
     struct sheaf__strings files = {0};
@@ -120,4 +138,5 @@ void sheaf__sweep_leftovers(const char *directory, const char *name)
         for (size_t i = 0; i < files.count; i++)
             sweep_one(directory, files.items[i], name);
     sheaf__strings_clear(&files);
+    sweep_unlisted(directory, name);
 }

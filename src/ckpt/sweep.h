@@ -19,7 +19,8 @@ sheaf_status sheaf__sweep_make_temporary(const char *path, sheaf_error *err);
 /* Removes the files of checkpoint `path` if a save of it did not come to its end: without an index. */
 void sheaf__sweep_unfinished(const char *path);
 /* Removes temporary files and directories of checkpoints "<name>-N" and of the state file from
- * `directory`. Nobody else may save there now. */
+ * `directory`, and what there is of checkpoints that are noted (unlisted.h) and not complete. Nobody else
+ * may save there now. */
 void sheaf__sweep_leftovers(const char *directory, const char *name);
 
 #endif

@@ -164,12 +164,48 @@ static void a_file_is_in_the_way(void **state)
     assert_string_equal(list("."), "model_temp");
 }
 
+/* A save that was killed has its name for itself until its files are gone, not any longer: what somebody copies there
+ * then is never deleted. One that was complete, but for the state file, is still ours. */
+static void a_note_goes_with_the_files(void **state)
+{
+    (void)state;
+    static const char notes[] = "ckpt-105\nckpt-106\nckpt-107\n";
+    sheaf_error err;
+    char *left = NULL;
+    rig_ok(write_model("run/ckpt-105", &err), &err);
+    put("run/ckpt-106_temp/part-00000-of-00001.index");
+    put("run/ckpt-107.data-00000-of-00001");
+    put("run/.ckpt-107.sheaf");
+    rig_ok(sheaf__file_replace(rig_path("run/.ckpt.unlisted"), notes, strlen(notes), &err), &err);
+    start_manager("run", NULL);
+    assert_string_equal(list("run"), ".ckpt-105.sheaf .ckpt.unlisted ckpt-105.data-00000-of-00001 "
+                                     "ckpt-105.index");
+    rig_ok(sheaf__file_read_all(rig_path("run/.ckpt.unlisted"), 99, &left, NULL, &err), &err);
+    assert_string_equal(left, "ckpt-105\n");
+    sheaf__free(left);
+
+    struct model m = make(2);
+    sheaf_checkpoint_manager *manager = NULL;
+    const sheaf_manager_options options = {.max_to_keep = 1};
+    rig_ok(write_model("run/ckpt-106", &err), &err);
+    rig_ok(sheaf_checkpoint_manager_new(m.checkpoint, rig_path("run"), &options, &manager, &err),
+           &err);
+    for (int i = 0; i < 2; i++)
+        rig_ok(sheaf_manager_save(manager, false, NULL, &err), &err);
+    sheaf_checkpoint_manager_free(manager);
+    end(&m);
+    assert_string_equal(list("run"),
+                        ".ckpt-106.sheaf .ckpt-108.sheaf checkpoint ckpt-106.data-00000-of-00001 "
+                        "ckpt-106.index ckpt-108.data-00000-of-00001 ckpt-108.index");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         rig_test(foreign_files_stay),
         rig_test(links_are_not_followed),
         rig_test(a_file_is_in_the_way),
+        rig_test(a_note_goes_with_the_files),
     };
     return rig_run(tests);
 }
