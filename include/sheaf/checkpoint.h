@@ -161,10 +161,10 @@ typedef struct sheaf_manager_options {
     uint64_t reserved[4];
 } sheaf_manager_options;
 /** Makes the directory if needed and takes it, where this task saves: SHEAF_ERR_FAILED_PRECONDITION if another process, or
- *  manager, saves checkpoints of this name there (who has a lock on the file `.<name>.lock`). Under a
- *  synchronous strategy all workers make one, and all are refused. Under "ps" it is taken for the
- *  whole job, and a task that takes over the saving (sheaf_strategy_should_checkpoint()) removes what the one before it left of
- *  a save. Borrows `c`. */
+ *  manager, saves checkpoints there, of whatever name (who has a lock on the file `.checkpoint.lock`): a directory has
+ *  one state file, and they would restore each other's. Under a synchronous strategy all workers make one, and all are
+ *  refused. Under "ps" it is taken for the whole job, and a task that takes over the saving
+ *  (sheaf_strategy_should_checkpoint()) removes what the one before it left of a save. Borrows `c`. */
 SHEAF_CHECKED sheaf_status sheaf_checkpoint_manager_new(sheaf_checkpoint *c, const char *directory,
                                                         const sheaf_manager_options *options,
                                                         sheaf_checkpoint_manager **manager,

@@ -10,7 +10,7 @@
 
 /* A lock that is being taken. */
 struct taking {
-    const char *name, *directory;
+    const char *directory;
     char *path;
     struct sheaf__file *file;
 };
@@ -51,9 +51,8 @@ static sheaf_status try_lock(struct taking *t, bool *same, sheaf_error *err)
     sheaf_status status = SHEAF_OK;
     if (locked == SHEAF_ERR_ALREADY_EXISTS) {
         const struct sheaf__place where = {t->directory, SHEAF__UNKNOWN, SHEAF__UNKNOWN};
-        status = sheaf__error_at(
-            err, SHEAF_ERR_FAILED_PRECONDITION, &where,
-            "another process, or manager, saves checkpoints '%s-N' in the directory", t->name);
+        status = sheaf__error_at(err, SHEAF_ERR_FAILED_PRECONDITION, &where,
+                                 "another process, or manager, saves checkpoints in the directory");
     } else if (locked >= 0 && is_current(t->file, same, &fault) < 0) {
         status = no_saves(t, &fault, err);
     } /* a file system without locks refuses nobody */
@@ -80,8 +79,8 @@ static sheaf_status take(struct taking *t, sheaf_error *err)
 sheaf_status sheaf__ckpt_lock(const char *prefix, struct sheaf__file **lock, sheaf_error *err)
 {
     char *directory = sheaf__path_directory(prefix);
-    struct taking t = {.name = sheaf__path_name(prefix), .directory = directory};
-    t.path = directory ? sheaf__printf("%s/.%s.lock", directory, t.name) : NULL;
+    struct taking t = {.directory = directory};
+    t.path = directory ? sheaf__path_join(directory, ".checkpoint.lock") : NULL;
     sheaf_status status = t.path ? take(&t, err) : sheaf__no_memory(err, "a checkpoint manager");
     if (status >= 0)
         *lock = t.file;

@@ -2,12 +2,12 @@
 #ifndef SHEAF_CKPT_LOCK_H
 #define SHEAF_CKPT_LOCK_H
 
-/* The lock of checkpoints "<prefix>-N": a file `.<name>.lock` in their directory, for one process at a
- * time. */
+/* The lock of a directory of checkpoints: a file `.checkpoint.lock` in it, for one process at a time,
+ * whatever it calls them: there is one state file. */
 
 #include "base/file.h"
 
-/* Takes it; FAILED_PRECONDITION if somebody else has it. A file system without locks refuses nobody. */
+/* Takes that of the directory of "<prefix>-N"; FAILED_PRECONDITION if somebody else has it. A file system without locks refuses nobody. */
 sheaf_status sheaf__ckpt_lock(const char *prefix, struct sheaf__file **lock, sheaf_error *err);
 /* Gives it back, as the end of the process does. NULL is nothing. */
 void sheaf__ckpt_unlock(struct sheaf__file *lock);

@@ -99,15 +99,26 @@ static const char *after_number(const char *file, const char *name)
     return n > 0 ? file + size + 1 + n : NULL;
 }
 
+/* Whether `file` is what was to become "<start><end>". */
+static bool replaces(const char *file, const char *start, const char *end)
+{
+    if (!file || !sheaf__str_starts(file, start))
+        return false;
+    file += strlen(start);
+    return sheaf__str_starts(file, end) && sheaf__str_starts(file + strlen(end), ".tmp-") &&
+           sheaf__file_is_temporary(file + strlen(end));
+}
+
 static void sweep_one(const char *directory, const char *file, const char *name)
 {
-    const char *rest = after_number(file[0] == '.' ? file + 1 : file, name);
-    const bool replaces =
-        sheaf__file_is_temporary(file) &&
-        (rest || sheaf__str_starts(file, "checkpoint.tmp-") || sheaf__str_starts(file, name));
-    const bool temporary = rest && strcmp(rest, "_temp") == 0;
-    char *path = replaces || temporary ? sheaf__path_join(directory, file) : NULL;
-    if (path && replaces)
+    const bool hidden = file[0] == '.';
+    const char *rest = after_number(file + hidden, name);
+    const bool replaced =
+        hidden ? replaces(rest, "", ".sheaf") || replaces(file + hidden, name, ".unlisted")
+               : replaces(rest, "", ".index") || replaces(file, "checkpoint", "");
+    const bool temporary = !hidden && rest && strcmp(rest, "_temp") == 0;
+    char *path = replaced || temporary ? sheaf__path_join(directory, file) : NULL;
+    if (path && replaced)
         (void)sheaf__file_unlink(path, NULL);
     else if (path)
         sheaf__sweep_temporary(path);

@@ -356,8 +356,8 @@ def case_no_directory(t):
 
 def case_lock_that_is_a_directory(t):
     """The error names what is in the way."""
-    os.makedirs(f"{t.out}/.ckpt.lock")
-    t.digits().fails("no checkpoint can be saved in the directory", "is a directory", f"{t.out}/.ckpt.lock", limit=10)
+    os.makedirs(f"{t.out}/.checkpoint.lock")
+    t.digits().fails("no checkpoint can be saved in the directory", "is a directory", f"{t.out}/.checkpoint.lock", limit=10)
 
 
 def case_usage(t):

@@ -141,7 +141,7 @@ def case_chief_of_ps(t):
     last = t.checkpoints()[-1]
     check(last > before, f"no checkpoint after {before}")
     check(not half_saved(t), "half a checkpoint", half_saved(t))
-    check(not os.path.exists(f"{t.out}/.ckpt.lock"), "the directory is still taken")
+    check(not os.path.exists(f"{t.out}/.checkpoint.lock"), "the directory is still taken")
     result = re.search(r"^checkpoint (\S+)\naccuracy (\S+)\n\Z", tasks["worker:1"].out, re.M)
     check(result and result.group(1) == f"{t.out}/ckpt-{last}", "its summary", tasks["worker:1"].show())
     evaluator = tasks["evaluator:0"]

@@ -339,7 +339,7 @@ static void nothing_is_left_behind(void **state)
         rig_ok(sheaf_checkpoint_write(r.checkpoint, rig_path("run/ckpt-90"), NULL, &err), &err);
         for (int i = 0; i < 3; i++)
             save(&r);
-        sheaf__file_unlink(rig_path("run/.ckpt.lock"), NULL);
+        sheaf__file_unlink(rig_path("run/.checkpoint.lock"), NULL);
         assert_string_equal(list("run"), ".ckpt-90.sheaf .ckpt-92.sheaf .ckpt-93.sheaf checkpoint "
                                          "ckpt-90.data-00000-of-00001 ckpt-90.index "
                                          "ckpt-92.data-00000-of-00001 ckpt-92.index "

@@ -164,6 +164,33 @@ static void a_file_is_in_the_way(void **state)
     assert_string_equal(list("."), "model_temp");
 }
 
+/* What saves that were killed left is taken away, nothing else: no other program's, and no other name's. */
+static void only_what_saves_leave(void **state)
+{
+    (void)state;
+    static const char *const gone[] = {
+        ".ckpt-12.sheaf.tmp-77-3",        "checkpoint.tmp-1-2",
+        ".ckpt.unlisted.tmp-5-7",         "ckpt-3.index.tmp-5-6",
+        "ckpt-12_temp/part-0-of-1.index", "ckpt-12_temp/part-0-of-1.data-0-of-1.tmp-3-4"};
+    static const char kept[] =
+        ".ckpt-12.sheaf .ckpt-b-3.sheaf.tmp-1-2 .ckptx.unlisted.tmp-1-2 checkpoint-2.tmp-1-2 "
+        "ckpt-1.index.tmp-x ckpt-1.old.tmp-1-2 ckpt-12.data ckpt-12_temporary "
+        "ckpt-b-3.index.tmp-1-2 "
+        "ckpt-b-3_temp ckpt.index.tmp-1-2 ckptx-3.index.tmp-1-2 notes.tmp-1-2";
+    char names[sizeof(kept)], path[80];
+    memcpy(names, kept, sizeof(kept));
+    for (char *rest = names, *name; (name = strsep(&rest, " "));) {
+        snprintf(path, sizeof(path), "run/%s", name);
+        put(path);
+    }
+    for (size_t i = 0; i < sizeof(gone) / sizeof(gone[0]); i++) {
+        snprintf(path, sizeof(path), "run/%s", gone[i]);
+        put(path);
+    }
+    start_manager("run", NULL);
+    assert_string_equal(list("run"), kept);
+}
+
 /* A save that was killed has its name for itself until its files are gone, not any longer: what somebody copies there
  * then is never deleted. One that was complete, but for the state file, is still ours. */
 static void a_note_goes_with_the_files(void **state)
@@ -202,9 +229,8 @@ static void a_note_goes_with_the_files(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        rig_test(foreign_files_stay),
-        rig_test(links_are_not_followed),
-        rig_test(a_file_is_in_the_way),
+        rig_test(foreign_files_stay),         rig_test(links_are_not_followed),
+        rig_test(a_file_is_in_the_way),       rig_test(only_what_saves_leave),
         rig_test(a_note_goes_with_the_files),
     };
     return rig_run(tests);

@@ -161,8 +161,8 @@ static sheaf_status be_refused(struct rig_task *task)
     struct job *job = task->user;
     sheaf_status status = work(task);
     RIG_CHECK(task, status == SHEAF_ERR_FAILED_PRECONDITION);
-    RIG_CHECK(task,
-              strstr(task->err.message, "another process, or manager, saves checkpoints 'ckpt-N'"));
+    RIG_CHECK(task, strstr(task->err.message,
+                           "another process, or manager, saves checkpoints in the directory"));
     job->refused++;
     return SHEAF_OK;
 }

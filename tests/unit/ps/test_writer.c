@@ -135,7 +135,7 @@ static sheaf_status writes(struct rig_task *task, struct sheaf__ps_client *clien
     int64_t found = -1;
     SHEAF__TRY(t->take(&client->group, w->prefix, &found, &task->err));
     RIG_CHECK(task, found == last);
-    RIG_CHECK(task, sheaf__file_exists(rig_path(".ckpt.lock")));
+    RIG_CHECK(task, sheaf__file_exists(rig_path(".checkpoint.lock")));
     for (int i = 1; i <= 3; i++) {
         int64_t number = 1;
         SHEAF__TRY(t->number(&client->group, w->prefix, &number, &task->err));
@@ -187,7 +187,7 @@ static void test_the_next_one_takes_over(void **state)
                         "connection before its work was done\n"
                         "/job:worker/task:1 at 127.0.0.1:20002 was lost: it closed the "
                         "connection before its work was done\n");
-    assert_false(sheaf__file_exists(rig_path(".ckpt.lock")));
+    assert_false(sheaf__file_exists(rig_path(".checkpoint.lock")));
 }
 
 /* ---- the end ---- */
@@ -259,7 +259,8 @@ static sheaf_status play_second_job(struct rig_task *task, struct sheaf__ps_clie
             client->group.cls->turns->take(&client->group, w->prefix, &last, &err);
         RIG_CHECK(task, status == SHEAF_ERR_FAILED_PRECONDITION);
         RIG_CHECK(task, strstr(err.message,
-                               "another process, or manager, saves checkpoints 'ckpt-N'") != NULL);
+                               "another process, or manager, saves checkpoints in the directory") !=
+                            NULL);
     }
     return sheaf__ps_join(client, sheaf__clock_deadline(20), &task->err);
 }
@@ -271,7 +272,7 @@ static void test_two_jobs_in_one_directory(void **state)
     struct sheaf__file *lock = NULL;
     rig_ok(sheaf__ckpt_lock(rig_path("ckpt"), &lock, &err), &err);
     run(play_second_job);
-    assert_true(sheaf__file_exists(rig_path(".ckpt.lock"))); /* it is not theirs */
+    assert_true(sheaf__file_exists(rig_path(".checkpoint.lock"))); /* it is not theirs */
     sheaf__ckpt_unlock(lock);
 }
 
