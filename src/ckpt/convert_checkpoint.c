@@ -132,26 +132,13 @@ static sheaf_status write_shard(struct writing *w, size_t shard, sheaf_error *er
     return sheaf__bundle_writer_finish(out, err);
 }
 
-static sheaf_status sweep_beside(const struct writing *w, sheaf_error *err)
-{
-    char *index = sheaf__bundle_index_path(w->c->to), *sidecar = sheaf__sidecar_path(w->c->to);
-    const bool made = index && sidecar;
-    if (made) {
-        sheaf__convert_sweep(index);
-        sheaf__convert_sweep(sidecar);
-    }
-    sheaf__free(index);
-    sheaf__free(sidecar);
-    return made ? SHEAF_OK : no_memory(err);
-}
-
 static sheaf_status write_shards(struct writing *w, sheaf_error *err)
 {
     w->temporary = sheaf__printf("%s_temp", w->c->to);
     w->parts = sheaf__calloc(w->plan.count + 1, sizeof(*w->parts));
     if (!w->temporary || !w->parts)
         return no_memory(err);
-    SHEAF__TRY(sweep_beside(w, err));
+    sheaf__sweep_beside(w->c->to);
     SHEAF__TRY(sheaf__sweep_make_temporary(w->temporary, err));
     for (size_t i = 0; i < w->plan.count; i++) {
         w->parts[i] = sheaf__printf("%s/part-%05zu-of-%05zu", w->temporary, i, w->plan.count);

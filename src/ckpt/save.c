@@ -254,6 +254,8 @@ static sheaf_status prepare(struct sheaf__ckpt_saving *s, sheaf_error *err)
 
 static sheaf_status write_all(struct sheaf__ckpt_saving *s, sheaf_error *err)
 {
+    if (!s->job.keeps) /* else its manager has swept the directory */
+        sheaf__sweep_beside(s->path);
     SHEAF__TRY(sheaf__sweep_make_temporary(s->temporary, err));
     SHEAF__TRY(prove_directory(s, err));
     SHEAF__TRY(write_remote(s, err));

@@ -83,6 +83,21 @@ sheaf_status sheaf__sweep_make_temporary(const char *path, sheaf_error *err)
     return sheaf__file_mkdir(path, 0, err);
 }
 
+/* NULL is nothing. */
+static void sweep_file(char *path)
+{
+    size_t count;
+    if (path)
+        (void)sheaf__file_sweep(path, &count, NULL);
+    sheaf__free(path);
+}
+
+void sheaf__sweep_beside(const char *path)
+{
+    sweep_file(sheaf__bundle_index_path(path));
+    sweep_file(sheaf__sidecar_path(path));
+}
+
 void sheaf__sweep_unfinished(const char *path)
 {
     if (!sheaf__directory_has(path))

@@ -16,6 +16,8 @@ void sheaf__sweep_temporary(const char *path);
 /* Makes it, without what an earlier save left. Files of somebody else in it do no harm;
  * FAILED_PRECONDITION if it is a symbolic link, or no directory. */
 sheaf_status sheaf__sweep_make_temporary(const char *path, sheaf_error *err);
+/* Removes what processes that died were about to put in place as index and sidecar of `path`. */
+void sheaf__sweep_beside(const char *path);
 /* Removes the files of checkpoint `path` if a save of it did not come to its end: without an index. */
 void sheaf__sweep_unfinished(const char *path);
 /* Removes temporary files and directories of checkpoints "<name>-N" and of the state file from

@@ -151,6 +151,30 @@ static void links_are_not_followed(void **state)
     assert_string_equal(list("keep"), "part-00000-of-00001.index");
 }
 
+/* Without a manager the next save to the same path takes away what one that was killed left; what a living
+ * process has locked stays. */
+static void beside_the_same_path(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(writers) / sizeof(writers[0]); i++) {
+        sheaf_error err;
+        struct sheaf__file *living = NULL;
+        put("x/.m.sheaf.tmp-1-2");
+        put("x/m.index.tmp-1-2");
+        put("x/m.index.tmp-3-4");
+        put("x/m2.index.tmp-1-2");
+        rig_ok(sheaf__file_open(rig_path("x/m.index.tmp-3-4"), SHEAF__FILE_UPDATE, &living, &err),
+               &err);
+        rig_ok(sheaf__file_lock(living, &err), &err);
+        rig_ok(writers[i].write("x/m", &err), &err);
+        assert_false(sheaf__file_exists(rig_path("x/.m.sheaf.tmp-1-2")));
+        assert_false(sheaf__file_exists(rig_path("x/m.index.tmp-1-2")));
+        assert_true(sheaf__file_exists(rig_path("x/m.index.tmp-3-4")));
+        assert_true(sheaf__file_exists(rig_path("x/m2.index.tmp-1-2")));
+        sheaf__file_close(living, NULL);
+    }
+}
+
 static void a_file_is_in_the_way(void **state)
 {
     (void)state;
@@ -229,9 +253,9 @@ static void a_note_goes_with_the_files(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        rig_test(foreign_files_stay),         rig_test(links_are_not_followed),
-        rig_test(a_file_is_in_the_way),       rig_test(only_what_saves_leave),
-        rig_test(a_note_goes_with_the_files),
+        rig_test(foreign_files_stay),    rig_test(links_are_not_followed),
+        rig_test(beside_the_same_path),  rig_test(a_file_is_in_the_way),
+        rig_test(only_what_saves_leave), rig_test(a_note_goes_with_the_files),
     };
     return rig_run(tests);
 }
