@@ -116,7 +116,7 @@ void sheaf__stopping_free(sheaf_context *context);
 /* Sets the seed, as sheaf_set_seed() does for the current context (seed.c). */
 void sheaf__seed_set(sheaf_context *context, int64_t seed);
 
-/* stop.c: the thread that turns sheaf_stop() into cancelled tokens. Started at the first wait. */
+/* stop.c: the thread that turns sheaf_stop() into cancelled tokens. Started at the first token or wait. */
 void sheaf__stop_watch(void);
 /* Async-signal-safe. */
 void sheaf__stop_notify(void);

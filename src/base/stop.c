@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sheaf_stop() may run in a signal handler, where no lock may be taken: it sets a flag of the
  * context and writes to an event descriptor. A small thread reads that and cancels the tokens,
- * which wakes the waits. It starts with the first wait of the process and stays. */
+ * which wakes the waits. It starts with the first token or wait of the process and stays. */
 #include "base/context_state.h"
 #include "base/descriptor.h"
 #include "base/error.h"

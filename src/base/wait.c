@@ -73,6 +73,7 @@ struct sheaf__token *sheaf__token_new_root(void)
 
 struct sheaf__token *sheaf__token_new(struct sheaf__token *parent)
 {
+    sheaf__stop_watch(); /* whoever only asks the token, and never waits, hears of a stop, too */
     parent = resolve(parent);
     struct sheaf__token *t = new_token(parent);
     if (!t)
