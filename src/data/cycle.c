@@ -1,33 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/array.h"
 #include "base/error.h"
 #include "base/mem.h"
 #include "data/interleave.h"
 
 /* The order of interleave (R9.13), one source after the other. */
 
-sheaf_status sheaf__cycle_start(struct sheaf__cycle *c, struct sheaf__iter *stage,
-                                const struct sheaf__flow *flow, sheaf_error *err)
+void sheaf__cycle_start(struct sheaf__cycle *c, struct sheaf__iter *stage,
+                        const struct sheaf__flow *flow)
 {
     c->stage = stage;
     c->p = sheaf__iter_params(stage);
     c->flow = flow;
-    c->slots = sheaf__calloc(c->p->cycle, sizeof(struct sheaf__iter *));
-    return c->slots ? SHEAF_OK : sheaf__no_memory(err, "an interleave");
 }
 
 void sheaf__cycle_free(struct sheaf__cycle *c)
 {
-    for (size_t i = 0; c->slots && i < c->p->cycle; i++)
+    for (size_t i = 0; i < c->used; i++)
         sheaf__iter_free(c->slots[i]);
     sheaf__free(c->slots);
     sheaf__rows_free(&c->name);
     *c = (struct sheaf__cycle){0};
 }
 
+/* Slots are used from the first on, so that what lies behind the last when the input ends stays empty. */
 static void advance(struct sheaf__cycle *c)
 {
     c->in_block = 0;
-    c->at = (c->at + 1) % c->p->cycle;
+    c->at++;
+    if (c->at >= (c->input_ended ? c->used : c->p->cycle))
+        c->at = 0;
+}
+
+static bool is_empty(const struct sheaf__cycle *c)
+{
+    return c->at >= c->used || !c->slots[c->at];
 }
 
 /* Opens the next input in the slot at hand. */
@@ -38,8 +45,14 @@ static sheaf_status fill_slot(struct sheaf__cycle *c, sheaf_error *err)
     c->input_ended = status == SHEAF_END;
     if (status != SHEAF_OK)
         return status < 0 ? status : SHEAF_OK;
-    SHEAF__TRY(sheaf__interleave_open(c->stage, sheaf__rows_front(&c->name), c->flow,
-                                      &c->slots[c->at], err));
+    if (!sheaf__array_reserve((void **)&c->slots, &c->capacity, c->at + 1, sizeof(*c->slots)))
+        return sheaf__no_memory(err, "an interleave");
+    struct sheaf__iter *opened = NULL;
+    SHEAF__TRY(
+        sheaf__interleave_open(c->stage, sheaf__rows_front(&c->name), c->flow, &opened, err));
+    c->slots[c->at] = opened;
+    if (c->at == c->used)
+        c->used++;
     c->open++;
     return SHEAF_OK;
 }
@@ -47,7 +60,7 @@ static sheaf_status fill_slot(struct sheaf__cycle *c, sheaf_error *err)
 /* Sees to it that the slot at hand is open. SHEAF_END: nothing is left at all. */
 static sheaf_status find_slot(struct sheaf__cycle *c, sheaf_error *err)
 {
-    while (!c->slots[c->at]) {
+    while (is_empty(c)) {
         if (!c->input_ended)
             SHEAF__TRY(fill_slot(c, err));
         else if (c->open == 0)
@@ -102,7 +115,7 @@ static uint64_t sure_rounds(const struct sheaf__cycle *c, uint64_t count)
     if (c->at != 0 || c->in_block != 0 || (c->open < c->p->cycle && !c->input_ended))
         return 0;
     uint64_t rounds = count / c->p->block / c->open;
-    for (size_t i = 0; i < c->p->cycle && rounds > 0; i++) {
+    for (size_t i = 0; i < c->used && rounds > 0; i++) {
         const uint64_t sure = c->slots[i] ? sheaf__iter_sure(c->slots[i]) : UINT64_MAX;
         rounds = sure / c->p->block < rounds ? sure / c->p->block : rounds;
     }
@@ -113,7 +126,7 @@ static sheaf_status pass_rounds(struct sheaf__cycle *c, uint64_t rounds,
                                 struct sheaf__passed *passed, sheaf_error *err)
 {
     sheaf_status status = SHEAF_OK;
-    for (size_t i = 0; i < c->p->cycle && status >= 0; i++)
+    for (size_t i = 0; i < c->used && status >= 0; i++)
         if (c->slots[i])
             status = sheaf__iter_pass(c->slots[i], rounds * c->p->block, passed, err);
     c->lost = status < 0;

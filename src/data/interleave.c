@@ -121,7 +121,7 @@ static sheaf_status start(struct sheaf__iter *base, sheaf_error *err)
     const struct sheaf__interleave *p = sheaf__iter_params(base);
     if (p->threads > 0)
         return sheaf__interleave_crew_new(base, &it->crew, err);
-    SHEAF__TRY(sheaf__cycle_start(&it->cycle, base, base->flow, err));
+    sheaf__cycle_start(&it->cycle, base, base->flow);
     SHEAF__TRY(sheaf__iter_input(base, 0, base->flow, err));
     it->cycle.input = base->inputs[0];
     return SHEAF_OK;

@@ -33,16 +33,17 @@ struct sheaf__cycle {
     const struct sheaf__interleave *p; /* its parameters */
     const struct sheaf__flow *flow;    /* of the input and the slots */
     struct sheaf__iter *input;
-    struct sheaf__iter **slots;
+    struct sheaf__iter **slots; /* those that were ever opened; NULL: at its end */
+    size_t used, capacity;
     size_t open; /* slots that are */
     size_t at, in_block;
     struct sheaf__rows name; /* of the input: what is opened next */
     bool input_ended;
     bool lost; /* an error in pass() left the slots where they never are */
 };
-/* Makes the slots of a zeroed cycle, all empty. */
-sheaf_status sheaf__cycle_start(struct sheaf__cycle *c, struct sheaf__iter *stage,
-                                const struct sheaf__flow *flow, sheaf_error *err);
+/* A zeroed cycle gets its slots, all empty. */
+void sheaf__cycle_start(struct sheaf__cycle *c, struct sheaf__iter *stage,
+                        const struct sheaf__flow *flow);
 sheaf_status sheaf__cycle_next(struct sheaf__cycle *c, size_t want, struct sheaf__rows *rows,
                                sheaf_error *err);
 sheaf_status sheaf__cycle_pass(struct sheaf__cycle *c, uint64_t count, struct sheaf__passed *passed,

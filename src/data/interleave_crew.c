@@ -341,9 +341,9 @@ static void arrive(struct sheaf__interleave_crew *crew)
 static sheaf_status adopt_cycle(struct sheaf__interleave_crew *crew, sheaf_error *err)
 {
     struct sheaf__cycle *c = &crew->cycle;
-    if (!c->slots)
+    if (!c->stage)
         return SHEAF_OK; /* it was done before */
-    for (size_t i = 0; i < crew->p->cycle; i++) {
+    for (size_t i = 0; i < c->used; i++) {
         if (!c->slots[i])
             continue;
         crew->slots[i] = source_new();
@@ -362,7 +362,7 @@ static sheaf_status adopt_cycle(struct sheaf__interleave_crew *crew, sheaf_error
 
 struct sheaf__cycle *sheaf__interleave_crew_cycle(struct sheaf__interleave_crew *crew)
 {
-    return crew->cycle.slots ? &crew->cycle : NULL;
+    return crew->cycle.stage ? &crew->cycle : NULL;
 }
 
 static sheaf_status start_threads(struct sheaf__interleave_crew *crew, sheaf_error *err)
@@ -426,7 +426,7 @@ sheaf_status sheaf__interleave_crew_new(struct sheaf__iter *it, struct sheaf__in
     if (!crew->slots || !crew->threads)
         return sheaf__no_memory(err, "an interleave");
     SHEAF__TRY(sheaf__flow_start(&crew->flow, it->flow, err));
-    SHEAF__TRY(sheaf__cycle_start(&crew->cycle, it, &crew->flow, err));
+    sheaf__cycle_start(&crew->cycle, it, &crew->flow);
     SHEAF__TRY(sheaf__iter_input(it, 0, &crew->flow, err));
     crew->cycle.input = it->inputs[0];
     return SHEAF_OK;

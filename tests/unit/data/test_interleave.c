@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "help.h"
 
+#include <limits.h>
+
 /* interleave and flat_map (R9.12-R9.14). */
 
 /* Element i opens list i of `user`. */
@@ -42,6 +44,26 @@ static void test_golden(void **state)
         }
     }
     json_decref(root);
+}
+
+/* Slots that no input ever fills are not gone through, however many the cycle has; the order is that of a cycle as long as
+ * there are inputs. */
+static void test_long_cycle(void **state)
+{
+    (void)state;
+    json_t *inputs = literal("[[0, 1, 2], [10], [], [20, 21, 22, 23]]");
+    for (int block = 1; block <= 2; block++) {
+        const sheaf_interleave_options o = {.cycle_length = INT_MAX, .block_length = block};
+        sheaf_dataset *d =
+            sheaf_dataset_interleave(sheaf_dataset_range(0, 4, 1), open_list, inputs, &o);
+        sheaf_dataset *skipped = sheaf_dataset_skip(sheaf_dataset_ref(d), 4);
+        assert_elements(d, block == 1 ? "[0, 10, 20, 1, 21, 2, 22, 23]"
+                                      : "[0, 1, 10, 20, 21, 2, 22, 23]");
+        assert_elements(skipped, "[21, 2, 22, 23]");
+        sheaf_dataset_free(skipped);
+        sheaf_dataset_free(d);
+    }
+    json_decref(inputs);
 }
 
 /* Any order, but all elements, those of an input in its own order. */
@@ -218,6 +240,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         rig_test(test_golden),
+        rig_test(test_long_cycle),
         rig_test(test_unordered_gives_all),
         rig_test(test_bad_options),
         rig_test(test_errors_come_in_their_place),
