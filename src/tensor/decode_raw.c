@@ -28,7 +28,11 @@ sheaf_status sheaf__decode_raw_check(sheaf_dtype dtype, const sheaf_decode_raw_o
             return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
                                 "reserved option %zu of decode_raw is set, expected 0", i);
     int64_t size = (int64_t)sheaf_dtype_size(dtype);
-    if (options->fixed_length < 0 || options->fixed_length % size != 0)
+    if (options->fixed_length < 0)
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                            "fixed_length is %lld, expected 0 or more",
+                            (long long)options->fixed_length);
+    if (options->fixed_length % size != 0)
         return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
                             "fixed_length is %lld, expected a multiple of %lld, the size of %s",
                             (long long)options->fixed_length, (long long)size,

@@ -105,6 +105,7 @@ static void test_other_dtypes(void **state)
     {
         sheaf_error err = {0};
         const sheaf_decode_raw_options big = {.big_endian = true}, cut = {.fixed_length = 2};
+        const sheaf_decode_raw_options below = {.fixed_length = -3};
         const sheaf_bytes bytes = {"\1\2\3\4\5\6\7\10", 8};
         sheaf_tensor *s = sheaf_tensor_new(SHEAF_STRING, SHEAF_SCALAR, &bytes);
         assert_memory_equal(sheaf_tensor_data(sheaf_decode_raw(s, SHEAF_COMPLEX64, &big)),
@@ -118,6 +119,9 @@ static void test_other_dtypes(void **state)
         status = sheaf_tensor_status(sheaf_decode_raw(s, SHEAF_INT32, &cut), &err);
         rig_fails(status, &err, SHEAF_ERR_INVALID_ARGUMENT,
                   "fixed_length is 2, expected a multiple of 4, the size of int32");
+        status = sheaf_tensor_status(sheaf_decode_raw(s, SHEAF_UINT8, &below), &err);
+        rig_fails(status, &err, SHEAF_ERR_INVALID_ARGUMENT,
+                  "fixed_length is -3, expected 0 or more");
         status = sheaf_tensor_status(sheaf_decode_raw(sheaf_int(3), SHEAF_INT32, NULL), &err);
         rig_fails(status, &err, SHEAF_ERR_INVALID_ARGUMENT, "decode_raw of int32 of shape ()");
         sheaf_frame_clear();
