@@ -13,7 +13,7 @@ struct sheaf__fs;
 /* The calling thread's context. */
 sheaf_context *sheaf__context(void);
 /* SHEAF_OK, or the first bad configuration value of the process default context, which nobody could
- * be told when it was made. Public entry points that read configuration (cluster, strategy, server)
+ * be told when it was made. Public entry points that read configuration (cluster, strategy, server, iterator)
  * call this first. */
 sheaf_status sheaf__context_check(sheaf_error *err);
 

@@ -19,7 +19,9 @@ sheaf_status sheaf__iterator_check(const sheaf_iterator *it, sheaf_error *err)
         return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "the dataset is NULL");
     if (!it)
         return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "the iterator is NULL");
-    return it->root ? SHEAF_OK : sheaf__no_memory(err, "an iterator");
+    if (it == &no_memory)
+        return sheaf__no_memory(err, "an iterator");
+    return it->root ? SHEAF_OK : sheaf__error_copy(err, &it->failure);
 }
 
 /* What it runs; the program's stages are among it, so that they go on with their seeds. A new count.
@@ -44,6 +46,7 @@ static sheaf_status open_tree(sheaf_iterator *it, sheaf_context *context, sheaf_
                                 .unordered = it->dataset->options.unordered,
                                 .parallel_maps = it->dataset->options.optimizations.parallel_maps,
                                 .divided = it->dataset->divided};
+    SHEAF__TRY(sheaf__context_check(err));
     sheaf__tuner_start(&it->tuner, &it->dataset->options, above.maps);
     sheaf__file_maps_begin(above.maps, it->tuner.bytes / 2);
     it->flow.maps = above.maps;
@@ -63,8 +66,7 @@ void sheaf__iterator_open(sheaf_iterator *it)
 {
     sheaf_context *context = it->dataset->context ? it->dataset->context : sheaf__context();
     sheaf_context *caller = sheaf_context_enter(context);
-    sheaf_error ignored;
-    if (open_tree(it, context, &ignored) < 0)
+    if (open_tree(it, context, &it->failure) < 0)
         sheaf__iterator_close(it);
     sheaf_context_enter(caller);
 }

@@ -13,7 +13,8 @@ struct sheaf_iterator {
     sheaf_dataset *runs;     /* the same, or optimized; counted */
     struct sheaf__flow flow; /* with a trail */
     struct sheaf__tuner tuner;
-    struct sheaf__iter *root; /* NULL: there was no memory for it */
+    struct sheaf__iter *root; /* NULL: there is none, as */
+    sheaf_error failure;      /* says */
     struct sheaf__rows rows;
     uint64_t elements, errors;       /* that the consumer was given */
     bool behind;                     /* the tree stands at its beginning and must pass them first */
