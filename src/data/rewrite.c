@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "data/autoshard.h"
+#include "data/shard.h"
 #include "data/shuffle.h"
 #include "data/spec.h"
 #include "data/split_batch.h"
@@ -85,7 +86,7 @@ void sheaf__split_check_shards(const sheaf_dataset *d)
         sheaf__split_check_shards(d->inputs[i]);
 }
 
-static const char *policy_name(sheaf_autoshard policy)
+const char *sheaf__autoshard_name(sheaf_autoshard policy)
 {
     switch (policy) {
     case SHEAF_AUTOSHARD_OFF:
@@ -102,13 +103,34 @@ static const char *policy_name(sheaf_autoshard policy)
     return "?";
 }
 
+const char *sheaf__rebatch_name(sheaf_rebatch rule)
+{
+    switch (rule) {
+    case SHEAF_REBATCH_AUTO:
+        return "AUTO";
+    case SHEAF_REBATCH_LEGACY:
+        return "LEGACY";
+    case SHEAF_REBATCH_BALANCED:
+        return "BALANCED";
+    }
+    return "?";
+}
+
+static bool has_hint(const sheaf_dataset *d)
+{
+    bool found = sheaf__shard_is_hint(d);
+    for (size_t i = 0; i < d->input_count && !found; i++)
+        found = has_hint(d->inputs[i]);
+    return found;
+}
+
 /* Whether AUTO found no files to share (S127). */
 static bool is_fallback(const sheaf_dataset *d, const struct sheaf__split_dataset *out)
 {
     return d->options.autoshard == SHEAF_AUTOSHARD_AUTO && out->policy == SHEAF_AUTOSHARD_DATA;
 }
 
-/* Says what a fallback or a shuffle means for the cluster; the first worker speaks for all. */
+/* Says what a fallback, a missing hint or a shuffle means for the cluster; the first worker speaks for all. */
 static void warn(const sheaf_dataset *d, const struct sheaf__split *split,
                  const struct sheaf__split_dataset *out)
 {
@@ -116,6 +138,10 @@ static void warn(const sheaf_dataset *d, const struct sheaf__split *split,
     if (is_fallback(d, out))
         sheaf__log(split->workers > 1 && split->worker == 0 ? SHEAF_LOG_WARN : SHEAF_LOG_INFO,
                    "%s: every worker makes all elements and keeps its share of them", out->why);
+    if (out->policy == SHEAF_AUTOSHARD_HINT && split->workers > 1 && split->worker == 0 &&
+        !has_hint(d))
+        sheaf__log(SHEAF_LOG_WARN, "autoshard policy HINT, but no stage is a shard of "
+                                   "SHEAF_SHARD_HINT: every worker reads the whole dataset");
     const sheaf_dataset *shuffle = unseeded_shuffle(d);
     if (shuffle && !split->agreed && split->workers > 1 && out->policy == SHEAF_AUTOSHARD_DATA)
         sheaf__log(SHEAF_LOG_WARN,
@@ -149,8 +175,9 @@ static sheaf_status rewrite_with(const sheaf_dataset *d, const struct sheaf__spl
     out->policy = a.policy;
     if (!a.keep_balanced && a.policy == SHEAF_AUTOSHARD_DATA && n > 1)
         out->rebatch = SHEAF_REBATCH_LEGACY;
-    snprintf(out->why, sizeof(out->why), "autoshard policy %s%s: %s", policy_name(a.policy),
-             is_fallback(d, out) ? " (no file source)" : "", a.why);
+    snprintf(out->why, sizeof(out->why), "autoshard policy %s%s: %s",
+             sheaf__autoshard_name(a.policy), is_fallback(d, out) ? " (no file source)" : "",
+             a.why);
     return made->error.status < 0 ? sheaf__error_copy(err, &made->error) : SHEAF_OK;
 }
 

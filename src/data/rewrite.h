@@ -34,6 +34,10 @@ sheaf_status sheaf__split_make(sheaf_dataset *d, const struct sheaf__split *spli
                                struct sheaf__split_dataset *out, sheaf_error *err);
 void sheaf__split_free(struct sheaf__split_dataset *s);
 
+/* "FILE". */
+const char *sheaf__autoshard_name(sheaf_autoshard policy);
+const char *sheaf__rebatch_name(sheaf_rebatch rule);
+
 /* Warns where a worker divides by hand what has no order that all know (S189). */
 void sheaf__split_check_shards(const sheaf_dataset *d);
 

@@ -32,8 +32,8 @@ static const char *describe(sheaf_dist_dataset *d)
     }
     const sheaf_dataset_options o = sheaf_dataset_get_options(d->source);
     if (d->source)
-        sheaf__str_printf(&text, "distributed(autoshard %d, rebatch %d)\n", (int)o.autoshard,
-                          (int)o.rebatch);
+        sheaf__str_printf(&text, "distributed(autoshard %s, rebatch %s)\n",
+                          sheaf__autoshard_name(o.autoshard), sheaf__rebatch_name(o.rebatch));
     else
         sheaf__str_printf(&text, "distributed from a function(%d)\n", d->dataset_count);
     d->progress.pipeline = sheaf__str_take(&text);

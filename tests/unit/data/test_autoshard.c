@@ -507,6 +507,31 @@ static void test_too_few_files(void **state)
     json_decref(files);
 }
 
+/* Where nothing takes the hint nothing is divided, and one worker says so. */
+static void test_hint_that_nothing_takes(void **state)
+{
+    (void)state;
+    const sheaf_dataset_options o = {.autoshard = SHEAF_AUTOSHARD_HINT};
+    for (int hints = 0; hints < 2; hints++) {
+        sheaf_dataset *d = sheaf_dataset_range(0, 12, 1);
+        if (hints)
+            d = sheaf_dataset_shard(d, SHEAF_SHARD_HINT, SHEAF_SHARD_HINT);
+        d = sheaf_dataset_with_options(sheaf_dataset_batch(d, 4, NULL), &o);
+        for (int workers = 1; workers <= 2; workers++)
+            for (int w = 0; w < workers; w++) {
+                struct sheaf__split_dataset out = make(sheaf_dataset_ref(d), workers, w, 1);
+                assert_string_equal(rig_log_take(),
+                                    hints || workers == 1 || w > 0
+                                        ? ""
+                                        : "autoshard policy HINT, but no stage is a shard of "
+                                          "SHEAF_SHARD_HINT: every worker reads the whole "
+                                          "dataset\n");
+                sheaf__split_free(&out);
+            }
+        sheaf_dataset_free(d);
+    }
+}
+
 /* S49: one line that gives the reason; none when that is no loss. */
 static void test_fallback_is_logged(void **state)
 {
@@ -601,6 +626,7 @@ int main(void)
         rig_test(test_names_are_shared_behind_a_function),
         rig_test(test_too_few_files),
         rig_test(test_fallback_is_logged),
+        rig_test(test_hint_that_nothing_takes),
         rig_test(test_refused),
         rig_test(test_workers_shuffle_alike),
     };

@@ -483,6 +483,14 @@ static void test_refusals(void **state)
     s = on(2);
     refuses(s, sheaf_distribute_dataset(s, batches(12, 2), NULL),
             "its line 2 is \"batch(4)\", this one's is \"batch(2)\"");
+    s = on(2);
+    const sheaf_dataset_options otherwise = {.autoshard = SHEAF_AUTOSHARD_DATA,
+                                             .rebatch = SHEAF_REBATCH_LEGACY};
+    refuses(
+        s,
+        sheaf_distribute_dataset(s, sheaf_dataset_with_options(batches(12, 4), &otherwise), NULL),
+        "\"distributed(autoshard AUTO, rebatch AUTO)\", this one's is "
+        "\"distributed(autoshard DATA, rebatch LEGACY)\"");
 
     sheaf_dataset *d = sheaf_dataset_map(batches(12, 4), add_one, NULL, NULL);
     s = on(2);
