@@ -27,12 +27,30 @@ static void destroy(void *object)
 
 static const struct sheaf__class dist_dataset_class = {"dist_dataset", destroy};
 
-/* One for `count` datasets, all still NULL. NULL without memory: every use of it reports that. */
+/* Stands for one there was no memory for. Its count never reaches 0. */
+static sheaf_dist_dataset *no_memory(void)
+{
+    static sheaf_dist_dataset d = {
+        .object = {.refs = 1, .cls = &dist_dataset_class},
+        .cardinality = SHEAF_UNKNOWN,
+        .latched = {.status = SHEAF_ERR_RESOURCE_EXHAUSTED,
+                    .origin = {.index = -1},
+                    .peer = {.index = -1},
+                    .offset = SHEAF__UNKNOWN,
+                    .record = SHEAF__UNKNOWN,
+                    .message = "not enough memory for a distributed dataset"},
+        .progress.trackable = {&sheaf__progress_trackable_class, &d},
+    };
+    d.strategy = sheaf__strategy_default();
+    return sheaf__ref(&d);
+}
+
+/* One for `count` datasets, all still NULL. Without memory every use of it reports that. */
 static sheaf_dist_dataset *allocate(sheaf_strategy *s, int count)
 {
     sheaf_dist_dataset *d = sheaf__calloc(1, sizeof(*d));
     if (!d)
-        return NULL;
+        return no_memory();
     sheaf__object_init(&d->object, &dist_dataset_class);
     d->strategy = s == sheaf__strategy_default() ? s : sheaf__ref(s);
     d->datasets = sheaf__calloc((size_t)count, sizeof(*d->datasets));
@@ -155,9 +173,9 @@ sheaf_dist_dataset *sheaf_distribute_dataset(sheaf_strategy *s, sheaf_dataset *d
 {
     s = sheaf__strategy_or_current(s);
     sheaf_dist_dataset *d = allocate(s, 1);
-    if (d && d->latched.status >= 0 && check_input_options(s, options, false, &d->latched) >= 0)
+    if (d->latched.status >= 0 && check_input_options(s, options, false, &d->latched) >= 0)
         split(d, data, &d->latched);
-    if (d && d->latched.status >= 0) {
+    if (d->latched.status >= 0) {
         d->source = sheaf_dataset_ref(data);
         sheaf__progress_start(d, &d->latched);
     }
@@ -192,7 +210,7 @@ sheaf_dist_dataset *sheaf_distribute_datasets_from_function(sheaf_strategy *s, s
 {
     s = sheaf__strategy_or_current(s);
     sheaf_dist_dataset *d = allocate(s, options && options->per_replica ? s->local : 1);
-    if (!d || d->latched.status < 0 || check_input_options(s, options, true, &d->latched) < 0)
+    if (d->latched.status < 0 || check_input_options(s, options, true, &d->latched) < 0)
         return d;
     if (!fn)
         sheaf__error(&d->latched, SHEAF_ERR_INVALID_ARGUMENT, "the dataset function is NULL");

@@ -71,13 +71,16 @@ static void stop_reading(void *user)
         sheaf__flow_cancel(&it->iterators[i]->flow);
 }
 
+/* Stands for one there was no memory for. */
+static sheaf_dist_iterator no_memory;
+
 sheaf_dist_iterator *sheaf_iterate(sheaf_dist_dataset *d)
 {
     sheaf_dist_iterator *it = sheaf__calloc(1, sizeof(*it));
     if (!it)
-        return NULL;
+        return &no_memory;
     if (!d) {
-        sheaf__no_memory(&it->latched, "a distributed dataset");
+        sheaf__error(&it->latched, SHEAF_ERR_INVALID_ARGUMENT, "the dataset is NULL");
         return it;
     }
     it->dataset = sheaf__ref(d);
@@ -99,7 +102,7 @@ sheaf_dist_iterator *sheaf_iterate(sheaf_dist_dataset *d)
 
 void sheaf_dist_iterator_free(sheaf_dist_iterator *it)
 {
-    if (!it)
+    if (!it || it == &no_memory)
         return;
     if (it->stops.fn)
         sheaf__token_off(sheaf__halt_reading(halt_of(it)), &it->stops);
@@ -344,6 +347,8 @@ static sheaf_status advance(sheaf_dist_iterator *it, bool fills, sheaf_values **
 static sheaf_status check_next(sheaf_dist_iterator *it, sheaf_error *err)
 {
     if (!it)
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "the iterator is NULL");
+    if (it == &no_memory)
         return sheaf__no_memory(err, "a distributed iterator");
     if (it->latched.status < 0)
         return sheaf__error_copy(err, &it->latched);

@@ -212,7 +212,7 @@ sheaf_status sheaf_dist_dataset_account(sheaf_dist_dataset *d, sheaf_account *ac
                                         sheaf_error *err)
 {
     if (!d)
-        return sheaf__no_memory(err, "a distributed dataset");
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "the dataset is NULL");
     SHEAF__TRY(sheaf__error_copy(err, &d->latched));
     sheaf_tensor *parts = own_part(d);
     if (d->strategy->workers > 1)

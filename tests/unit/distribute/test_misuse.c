@@ -190,6 +190,16 @@ static void test_input(void **state)
     sheaf_strategy *s = mirrored(2);
     next_fails(sheaf_distribute_dataset(s, NULL, NULL), missing);
     next_fails(sheaf_distribute_datasets_from_function(s, NULL, NULL, NULL), missing);
+    sheaf_values *batch = NULL;
+    sheaf_account account;
+    rig_fails(sheaf_next(NULL, &batch, &err), &err, SHEAF_ERR_INVALID_ARGUMENT,
+              "the iterator is NULL");
+    sheaf_dist_iterator *it = sheaf_iterate(NULL);
+    rig_fails(sheaf_next(it, &batch, &err), &err, SHEAF_ERR_INVALID_ARGUMENT,
+              "the dataset is NULL");
+    sheaf_dist_iterator_free(it);
+    rig_fails(sheaf_dist_dataset_account(NULL, &account, &err), &err, SHEAF_ERR_INVALID_ARGUMENT,
+              "the dataset is NULL");
     const sheaf_input_options reserved = {.reserved = {0, 1}},
                               negative = {.per_replica_buffer_size = -1};
     next_fails(sheaf_distribute_dataset(s, pairs(), &reserved), "reserved field 1");
