@@ -164,9 +164,11 @@ SHEAF_API sheaf_dataset *sheaf_list_files_patterns(const char *const *patterns, 
  *  (S187). A seed made of the element, of its index for example, gives the same stream for any number of workers. */
 typedef sheaf_status (*sheaf_map_fn)(const sheaf_element *in, sheaf_element *out, void *user);
 typedef struct sheaf_map_options {
-    int parallel;                   /**< calls at once; 0: one, SHEAF_AUTOTUNE */
-    bool unordered;                 /**< not deterministic: elements come as they are ready */
-    const sheaf_element_spec *spec; /**< of the result, if known */
+    int parallel;   /**< calls at once; 0: one, SHEAF_AUTOTUNE */
+    bool unordered; /**< not deterministic: elements come as they are ready */
+    /** Of the result, if known. A worker that gets no data of a distributed dataset needs it for its empty parts: without it
+     *  such a worker ends with an error that asks for it. */
+    const sheaf_element_spec *spec;
     uint64_t reserved[4];
 } sheaf_map_options;
 SHEAF_API sheaf_dataset *sheaf_dataset_map(sheaf_dataset *d, sheaf_map_fn fn, void *user,
