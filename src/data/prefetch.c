@@ -85,7 +85,7 @@ static size_t wait_for_room(struct prefetch_iter *it)
 {
     const struct sheaf__wait wait = {SHEAF__NO_DEADLINE, it->flow.token, NULL};
     sheaf_error ignored;
-    sheaf_status status = SHEAF_OK;
+    sheaf_status status = sheaf__token_status(it->flow.token);
     sheaf__mutex_lock(&it->lock);
     while (status >= 0 && !it->ended && it->made - it->taken >= most(it)) {
         it->full = true;

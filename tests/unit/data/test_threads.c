@@ -2,6 +2,7 @@
 #include "help.h"
 
 #include "base/clock.h"
+#include "base/mem.h"
 #include "base/wait.h"
 
 #include <fcntl.h>
@@ -143,6 +144,24 @@ static void test_freed_at_any_time(void **state)
             sheaf_dataset_free(d);
         }
     }
+}
+
+/* However many elements may be made: what the end costs does not depend on it. */
+static void test_end_of_a_large_prefetch(void **state)
+{
+    (void)state;
+    sheaf_dataset *d = sheaf_dataset_repeat(sheaf_dataset_range(0, 10, 1), -1);
+    d = sheaf_dataset_prefetch(d, INT64_MAX);
+    sheaf_iterator *it = sheaf_dataset_iterate(d);
+    sheaf_error err = {0};
+    sheaf_element *e;
+    rig_ok(sheaf_iterator_next(it, &e, &err), &err);
+    const uint64_t before = sheaf__mem_stats().allocations;
+    const int64_t begin = sheaf__clock_now();
+    sheaf_iterator_free(it);
+    assert_true(sheaf__clock_now() - begin < 2 * SHEAF__S);
+    assert_true(sheaf__mem_stats().allocations - before < 10000);
+    sheaf_dataset_free(d);
 }
 
 static sheaf_status drop_all(const sheaf_element *in, void *user)
@@ -436,7 +455,7 @@ int main(void)
         rig_test(test_freed_at_any_time),         rig_test(test_endless_search_is_cut_short),
         rig_test(test_freed_while_it_collects),   rig_test(test_stopped_by_another_thread),
         rig_test(test_late_function_is_named),    rig_test(test_late_file_is_named),
-        rig_test(test_iterators_are_independent),
+        rig_test(test_iterators_are_independent), rig_test(test_end_of_a_large_prefetch),
     };
     return rig_run(tests);
 }
