@@ -321,10 +321,10 @@ typedef struct sheaf_dataset_options {
      *  this way, but if both are 0, none is skipped. SHEAF_INFINITE: any number. What is behind a length that is wrong
      *  cannot be found: the rest of the file is lost, and counts as one record. See sheaf_iterator_account(). */
     int64_t skip_corrupt_per_file, skip_corrupt;
-    /** Bytes of elements that an iterator makes ahead, about: prefetch and the parallel stages share it alike, and stop for a
-     *  while when they hold their part, whatever their number of elements; one element each may always hold. Files that are
-     *  kept mapped are part of it, up to half. 0: what SHEAF_INPUT_BYTES says, or else a quarter of the memory that the
-     *  process may use. */
+    /** Bytes of memory for elements that an iterator makes ahead, what holds them included, about: prefetch and the parallel
+     *  stages share it alike, and stop for a while when they hold their part, whatever their number of elements; one element
+     *  each, and of each input of a parallel interleave, may always be held. Files that are kept mapped are part of it, up to
+     *  half. 0: what SHEAF_INPUT_BYTES says, or else a quarter of the memory that the process may use. */
     uint64_t memory_bytes;
     sheaf_optimizations optimizations;
     uint64_t reserved[1];

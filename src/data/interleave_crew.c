@@ -11,13 +11,14 @@
 
 #define FULL_ROWS  256
 #define FULL_BYTES (64u << 10)
+#define READ_ROWS  32 /* at a time */
 
 struct source {
     struct sheaf__list_node node; /* in `future` */
     struct sheaf__block *name;    /* the input's element; NULL: opened */
     struct sheaf__iter *iter;
     struct sheaf__rows rows; /* read ahead */
-    size_t bytes;            /* of them, about */
+    uint64_t bytes;          /* of them, about */
     sheaf_error err;         /* after the rows; reading goes on once it was taken */
     bool ended;              /* after the rows, and the error */
     bool busy;               /* a thread has it */
@@ -39,6 +40,7 @@ struct sheaf__interleave_crew {
     int arrived; /* threads that have a number */
     struct source **slots;
     size_t open, at, in_block;
+    uint64_t row_bytes;  /* of those that were read last; 0: none yet */
     struct source *dead; /* to be freed by the consumer, without the lock */
     struct sheaf__list future;
     int future_count;
@@ -63,12 +65,26 @@ static void source_free(struct source *s)
 
 /* ---- what a thread does next, all under the lock ---- */
 
-static bool is_full(const struct sheaf__interleave_crew *crew, const struct source *s)
+/* Bytes that one source may hold. */
+static uint64_t part_of_one(const struct sheaf__interleave_crew *crew)
 {
     const uint64_t sources = crew->p->cycle + (uint64_t)crew->p->threads;
-    const uint64_t part = sheaf__tuner_share(crew->flow.tuner) / sources;
-    return s->rows.count >= crew->p->block &&
-           (s->rows.count >= FULL_ROWS || s->bytes >= (part < FULL_BYTES ? part : FULL_BYTES));
+    return sheaf__tuner_share(crew->flow.tuner) / sources;
+}
+
+/* It has what the consumer takes of it at once, and some more, or as much as it may hold. */
+static bool is_full(const struct sheaf__interleave_crew *crew, const struct source *s)
+{
+    const bool much = s->rows.count >= FULL_ROWS || s->bytes >= FULL_BYTES;
+    return s->rows.count > 0 &&
+           ((much && s->rows.count >= crew->p->block) || s->bytes >= part_of_one(crew));
+}
+
+/* Rows of the next read: the first tells how many the memory lets. */
+static size_t rows_to_read(const struct sheaf__interleave_crew *crew)
+{
+    const uint64_t fit = crew->row_bytes > 0 ? part_of_one(crew) / crew->row_bytes : 1;
+    return fit > READ_ROWS ? READ_ROWS : fit > 1 ? (size_t)fit : 1;
 }
 
 static bool wants_work(const struct sheaf__interleave_crew *crew, const struct source *s)
@@ -131,16 +147,8 @@ static void take_input(struct sheaf__interleave_crew *crew)
     sheaf__mutex_unlock(&crew->lock);
 }
 
-static size_t bytes_of(const struct sheaf__rows *rows)
-{
-    size_t bytes = 0;
-    for (size_t i = rows->head; i < rows->used; i++)
-        bytes += rows->blocks[i]->count * sheaf__block_row_bytes(rows->blocks[i]);
-    return bytes;
-}
-
 /* Opens the source if need be and reads some rows; it is `busy`, so nobody else touches it. */
-static void read_ahead(struct sheaf__interleave_crew *crew, struct source *s)
+static void read_ahead(struct sheaf__interleave_crew *crew, struct source *s, size_t want)
 {
     struct sheaf__rows rows = {0};
     sheaf_error err = {0};
@@ -160,15 +168,17 @@ static void read_ahead(struct sheaf__interleave_crew *crew, struct source *s)
         failed_open = status < 0;
     }
     if (status >= 0) {
-        const size_t want = s->iter->dataset->calls ? 1 : FULL_ROWS / 8;
+        want = s->iter->dataset->calls ? 1 : want;
         status = sheaf__interleave_pull(crew->p, s->iter, want, &rows, &err);
         if (status < 0)
             sheaf__iter_unnamed(&err);
     }
-    size_t bytes = bytes_of(&rows);
+    const uint64_t bytes = sheaf__rows_bytes(&rows);
     const int64_t ns = sheaf__clock_now() - before;
     sheaf__mutex_lock(&crew->lock);
     sheaf__crew_size_made(&crew->size, rows.count, 0, ns);
+    if (rows.count > 0)
+        crew->row_bytes = bytes / rows.count;
     if (status == SHEAF_OK)
         status = sheaf__rows_move(&rows, rows.count, &s->rows, &err);
     s->bytes += bytes;
@@ -206,9 +216,10 @@ static void crew_main(void *user)
             s->busy = true;
         else
             crew->input_busy = true;
+        const size_t want = rows_to_read(crew);
         sheaf__mutex_unlock(&crew->lock);
         if (s)
-            read_ahead(crew, s);
+            read_ahead(crew, s, want);
         else
             take_input(crew);
         status = sheaf__token_status(crew->flow.token);

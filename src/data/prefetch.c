@@ -13,6 +13,11 @@
  * machine does to it should not grow into all of the budget. */
 #define AUTOTUNE_FEW   16
 #define AUTOTUNE_BYTES (UINT64_C(16) << 20)
+/* So much is asked of the input at a time, so that the consumer, or the end, need not wait for all that
+ * may be made; at first, and of an input that gives little, fewer, since blocks are made for what is asked. */
+#define PIECE_FIRST 64
+#define PIECE_MAX   4096
+#define PIECE_BYTES (UINT64_C(1) << 20)
 
 struct prefetch {
     struct sheaf__params params;
@@ -39,7 +44,8 @@ struct prefetch_iter {
     uint64_t taken; /* rows by the consumer */
     uint64_t made;  /* rows by the thread */
     size_t limit;
-    uint64_t rows, bytes; /* that were measured */
+    size_t piece;         /* rows to ask for */
+    uint64_t rows, bytes; /* that were measured, errors among them */
     bool full;            /* it was, at this limit: the thread had to wait */
     bool ended;
     sheaf_error no_memory; /* ended for that */
@@ -65,6 +71,7 @@ static sheaf_status start(struct sheaf__iter *base, sheaf_error *err)
     SHEAF__TRY(sheaf__flow_start(&it->flow, base->flow, err));
     it->errors_end = &it->errors;
     it->limit = p->count < 0 ? AUTOTUNE_FIRST : (size_t)p->count;
+    it->piece = PIECE_FIRST;
     return sheaf__iter_input(base, 0, &it->flow, err);
 }
 
@@ -80,7 +87,18 @@ static size_t most(const struct prefetch_iter *it)
     return fit >= it->limit ? it->limit : fit > 1 ? (size_t)fit : 1;
 }
 
-/* Waits until there is room for rows; 0 when there is nothing more to do. */
+/* Under the lock. How many rows are next, of those there is room for. */
+static size_t piece_of(const struct prefetch_iter *it, size_t room)
+{
+    const uint64_t each = it->rows > 0 ? it->bytes / it->rows : 0;
+    const uint64_t fit = each > 0 ? PIECE_BYTES / each : it->piece;
+    size_t piece = fit < it->piece ? (size_t)fit : it->piece;
+    if (piece < 1 || it->base.dataset->calls)
+        piece = 1;
+    return piece < room ? piece : room;
+}
+
+/* Waits until there is room for rows; 0 when there is nothing more to do, else how many are next. */
 static size_t wait_for_room(struct prefetch_iter *it)
 {
     const struct sheaf__wait wait = {SHEAF__NO_DEADLINE, it->flow.token, NULL};
@@ -92,8 +110,9 @@ static size_t wait_for_room(struct prefetch_iter *it)
         status = sheaf__cond_wait(&it->changed, &it->lock, &wait, &ignored);
     }
     size_t room = status < 0 || it->ended ? 0 : most(it) - (size_t)(it->made - it->taken);
+    size_t piece = piece_of(it, room);
     sheaf__mutex_unlock(&it->lock);
-    return room > 1 && it->base.dataset->calls ? 1 : room;
+    return piece;
 }
 
 /* Under the lock. An error takes the place of an element. */
@@ -105,10 +124,21 @@ static void add_error(struct prefetch_iter *it, const sheaf_error *err)
         sheaf__no_memory(&it->no_memory, "a prefetch");
         return;
     }
+    it->rows++;
+    it->bytes += sizeof(*stop);
     stop->row = it->made++;
     stop->err = *err;
     *it->errors_end = stop;
     it->errors_end = &stop->next;
+}
+
+/* Under the lock. What came was measured: so many rows are asked for next. */
+static void measure(struct prefetch_iter *it, size_t count, uint64_t bytes)
+{
+    it->rows += count;
+    it->bytes += bytes;
+    it->piece = 2 * count < PIECE_FIRST ? PIECE_FIRST : 2 * count;
+    it->piece = it->piece < PIECE_MAX ? it->piece : PIECE_MAX;
 }
 
 static void prefetch_main(void *user)
@@ -124,8 +154,7 @@ static void prefetch_main(void *user)
         if (it->base.dataset->number == 0) /* the distribution's: one element for each device */
             sheaf__count("input.device_prefetches", rows.count);
         sheaf__mutex_lock(&it->lock);
-        it->rows += rows.count;
-        it->bytes += bytes;
+        measure(it, rows.count, bytes);
         size_t before = it->ready.count;
         if (status == SHEAF_OK)
             status = sheaf__rows_move(&rows, rows.count, &it->ready, &err);

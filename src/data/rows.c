@@ -125,11 +125,24 @@ uint64_t sheaf__block_bytes(const struct sheaf__block *block, size_t at, size_t 
     return bytes;
 }
 
+/* A block itself, and its tensors but their elements; slices have them of another. */
+static uint64_t header_bytes(const struct sheaf__block *block)
+{
+    const uint64_t column = sizeof(sheaf_tensor) + sizeof(struct sheaf__buffer);
+    const bool own = block->boxed || block->capacity > 0;
+    return sizeof(*block) + (own ? sizeof(sheaf_element) + block->columns->count * column : 0);
+}
+
 uint64_t sheaf__rows_bytes(const struct sheaf__rows *rows)
 {
     uint64_t bytes = 0;
-    for (size_t i = rows->head; i < rows->used; i++)
-        bytes += sheaf__block_bytes(rows->blocks[i], 0, rows->blocks[i]->count);
+    for (size_t i = rows->head; i < rows->used; i++) {
+        const struct sheaf__block *block = rows->blocks[i];
+        const size_t used = block->first + block->count;
+        bytes += header_bytes(block) + sheaf__block_bytes(block, 0, block->count);
+        if (block->capacity > used)
+            bytes += (block->capacity - used) * sheaf__block_row_bytes(block);
+    }
     return bytes;
 }
 

@@ -94,7 +94,7 @@ void sheaf__block_fetch(const struct sheaf__block *block, size_t at);
 /* Bytes that rows at … at + count - 1 hold, those of strings and of all parts included. */
 uint64_t sheaf__block_bytes(const struct sheaf__block *block, size_t at, size_t count);
 
-/* The same of all rows. */
+/* What all blocks take of memory: the same of their rows, headers, and room that was not used. */
 uint64_t sheaf__rows_bytes(const struct sheaf__rows *rows);
 
 /* A row as an element; the caller's count. NULL with err: no memory. */
