@@ -233,6 +233,65 @@ sheaf_status sheaf__autoshard(sheaf_dataset *d, struct sheaf__autoshard *a, shea
     return SHEAF_OK;
 }
 
+/* ---- a worker's files ---- */
+
+/* Names in a line of the log. */
+#define MOST_NAMES 4
+
+/* Adds what a stage's names say; without memory or with an error, which whoever reads them gets, what came before it. */
+static int64_t add_names(sheaf_dataset *names, int64_t count, struct sheaf__str *text)
+{
+    sheaf_error ignored = {0};
+    sheaf_iterator *it = sheaf_dataset_iterate(names);
+    bool more = true;
+    while (more)
+        SHEAF_FRAME
+        {
+            sheaf_element *e;
+            more = sheaf_iterator_next(it, &e, &ignored) == SHEAF_OK;
+            const sheaf_tensor *t = more ? sheaf_element_at(e, 0) : NULL;
+            const bool named = t && sheaf_tensor_dtype(t) == SHEAF_STRING;
+            for (int64_t i = 0; named && i < sheaf_tensor_elements(t); i++, count++) {
+                const sheaf_bytes name = sheaf_tensor_bytes(t, i);
+                if (count < MOST_NAMES)
+                    sheaf__str_printf(text, "%s%.*s", count ? ", " : "", (int)name.size, name.data);
+            }
+        }
+    sheaf_iterator_free(it);
+    return count;
+}
+
+/* Of names that no function of the program makes and that come to an end: nothing of it runs for a line of the log. */
+static int64_t add_files(const sheaf_dataset *d, int64_t count, struct sheaf__str *text)
+{
+    const bool reads =
+        (d->stage->traits & SHEAF__READER) ||
+        ((d->stage->traits & SHEAF__FUNCTION) &&
+         opens_files(((const struct sheaf__interleave *)(const void *)d->params)->open));
+    if (reads && !d->inputs[0]->calls && d->inputs[0]->cardinality >= 0) {
+        sheaf_dataset *shuffle = NULL, *names = unshuffled(d->inputs[0], &shuffle);
+        sheaf_dataset *copy = sheaf__dataset_clone(names);
+        count = add_names(copy, count, text);
+        sheaf_dataset_free(copy);
+        sheaf_dataset_free(names);
+        return count;
+    }
+    for (size_t i = 0; i < d->input_count; i++)
+        count = add_files(d->inputs[i], count, text);
+    return count;
+}
+
+char *sheaf__autoshard_files(const sheaf_dataset *d)
+{
+    struct sheaf__str names = {0}, text = {0};
+    const int64_t count = add_files(d, 0, &names);
+    if (count > 0)
+        sheaf__str_printf(&text, "; %lld file%s: %s%s", (long long)count, count == 1 ? "" : "s",
+                          sheaf__str_text(&names), count > MOST_NAMES ? ", …" : "");
+    sheaf__str_free(&names);
+    return sheaf__str_take(&text);
+}
+
 /* ---- cloning ---- */
 
 /* A node that was met, and its copy: a dataset used twice stays one. */

@@ -138,6 +138,17 @@ static void tell_of_policy(const sheaf_strategy *s)
                         "sharding policy is ignored");
 }
 
+/* Which policy was applied, why, and what this worker reads. */
+static void tell_of_split(const sheaf_strategy *s, const struct sheaf__split_dataset *made)
+{
+    if (s->cls == &sheaf__strategy_ps_class || !sheaf__log_wants(SHEAF_LOG_INFO))
+        return;
+    char *files = sheaf__autoshard_files(made->dataset);
+    sheaf__log(SHEAF_LOG_INFO, "input: worker %d of %d: %s%s", s->worker_id, s->workers, made->why,
+               files ? files : "");
+    sheaf__free(files);
+}
+
 /* The part of `data` that this worker iterates. */
 static sheaf_status split(sheaf_dist_dataset *d, sheaf_dataset *data, sheaf_error *err)
 {
@@ -156,9 +167,7 @@ static sheaf_status split(sheaf_dist_dataset *d, sheaf_dataset *data, sheaf_erro
         .workers = s->workers, .worker = s->worker_id, .replicas = s->local, .agreed = true};
     struct sheaf__split_dataset made;
     SHEAF__TRY(sheaf__split_make(data, &where, &made, err));
-    if (s->cls != &sheaf__strategy_ps_class)
-        sheaf__log(SHEAF_LOG_INFO, "input: worker %d of %d: %s", s->worker_id, s->workers,
-                   made.why);
+    tell_of_split(s, &made);
     if (made.policy == SHEAF_AUTOSHARD_DATA)
         d->certain.steps = count_steps(data, 1, s->total);
     d->datasets[0] = sheaf_dataset_ref(made.dataset);

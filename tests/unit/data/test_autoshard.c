@@ -383,6 +383,39 @@ static void test_shuffle_moves_behind_the_shard(void **state)
     sheaf__split_free(&out);
 }
 
+/* Each worker says which files are its own, a few of them by name, and nothing where no file is read. */
+static void test_files_of_a_worker(void **state)
+{
+    (void)state;
+    json_t *five = literal("[\"a0\", \"a1\", \"a2\", \"a3\", \"a4\"]");
+    for (int workers = 1; workers <= 2; workers++)
+        for (int w = 0; w < workers; w++) {
+            char expected[2600];
+            size_t size = (size_t)snprintf(expected, sizeof(expected),
+                                           "; %d files: ", workers == 1 ? 5 : 3 - w);
+            for (int i = w, n = 0; i < 5 && n < 4; i += workers, n++) {
+                char name[64];
+                snprintf(name, sizeof(name), "input/tfrecord/a%d.tfrecord", i);
+                size += (size_t)snprintf(expected + size, sizeof(expected) - size, "%s%s",
+                                         n > 0 ? ", " : "", rig_golden(name));
+            }
+            if (workers == 1)
+                snprintf(expected + size, sizeof(expected) - size, ", …");
+            sheaf_dataset *d = sheaf_dataset_shuffle(listed(five), 9, NULL);
+            struct sheaf__split_dataset out = make(sheaf_dataset_batch(d, 4, NULL), workers, w, 1);
+            char *files = sheaf__autoshard_files(out.dataset);
+            assert_string_equal(files, expected);
+            sheaf__free(files);
+            sheaf__split_free(&out);
+        }
+    json_decref(five);
+    sheaf_dataset *none = sheaf_dataset_range(0, 3, 1);
+    char *files = sheaf__autoshard_files(none);
+    assert_string_equal(files, "");
+    sheaf__free(files);
+    sheaf_dataset_free(none);
+}
+
 /* S130 and R11.1: the guide's list with the rule forced; D4. */
 static void test_forced_rules(void **state)
 {
@@ -626,6 +659,7 @@ int main(void)
         rig_test(test_names_are_shared_behind_a_function),
         rig_test(test_too_few_files),
         rig_test(test_fallback_is_logged),
+        rig_test(test_files_of_a_worker),
         rig_test(test_hint_that_nothing_takes),
         rig_test(test_refused),
         rig_test(test_workers_shuffle_alike),
