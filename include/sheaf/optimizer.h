@@ -94,7 +94,8 @@ SHEAF_CHECKED sheaf_status sheaf_optimizer_apply(sheaf_optimizer *o,
                                                  sheaf_tensor *const *gradients, size_t count,
                                                  sheaf_error *err);
 
-/** Steps applied so far (TensorFlow's `iterations`), and the learning rate of the next. */
+/** Steps applied so far (TensorFlow's `iterations`), and the learning rate of the next. Under "ps" they are those of all workers,
+ *  and a parameter server is asked for them; if it does not answer, what this worker knew last. */
 SHEAF_API int64_t sheaf_optimizer_iterations(const sheaf_optimizer *o);
 SHEAF_API double sheaf_optimizer_learning_rate(const sheaf_optimizer *o);
 

@@ -235,6 +235,7 @@ static sheaf_status publish(sheaf_optimizer *o, struct bound *b, sheaf_error *er
     }
     b->steps = sheaf_optimizer_iterations(o);
     o->release = release;
+    o->count = b->iterations ? sheaf__bind_count : NULL;
     if (w)
         w->gone(w);
     o->watch = NULL;

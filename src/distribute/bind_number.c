@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "distribute/bind_number.h"
 
+#include "ops/mode.h"
 #include "ops/variable.h"
 #include "optim/rule_class.h"
 #include "tensor/element.h"
@@ -33,13 +34,22 @@ static bool number_saveable(sheaf_trackable *t, size_t i, struct sheaf__saveable
     return true;
 }
 
-/* Where a variable counts the steps of all workers, this one may have made none since it was restored. */
-static int64_t steps_of(sheaf_optimizer *o)
+/* In a step that has been applied, the variable does not have it yet. */
+static bool is_behind(const sheaf_optimizer *o, int64_t counted)
+{
+    return sheaf__mode_current()->kind == SHEAF__MODE_REPLICA && counted < o->iterations;
+}
+
+int64_t sheaf__bind_count(sheaf_optimizer *o)
 {
     sheaf_variable *counter = sheaf__bound_iterations(o);
-    sheaf_tensor *now = counter ? sheaf_value(counter) : NULL;
-    if (now && sheaf_tensor_status(now, NULL) >= 0)
-        atomic_store(&o->iterations, sheaf_tensor_integer(now, 0));
+    SHEAF_FRAME
+    {
+        sheaf_tensor *now = counter->cls->read(counter);
+        const int64_t counted = sheaf_tensor_integer(now, 0);
+        if (sheaf_tensor_status(now, NULL) >= 0 && !is_behind(o, counted))
+            atomic_store(&o->iterations, counted);
+    }
     return atomic_load(&o->iterations);
 }
 
@@ -47,7 +57,7 @@ static sheaf_tensor *number_read(sheaf_trackable *t, size_t i)
 {
     const struct sheaf__number *n = t->object;
     sheaf_optimizer *o = n->optimizer;
-    const int64_t steps = steps_of(o);
+    const int64_t steps = sheaf_optimizer_iterations(o);
     (void)i;
     if (kind_of(n) == SHEAF__NUMBER_ITERATION)
         return sheaf_long(steps);

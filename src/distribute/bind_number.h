@@ -8,6 +8,9 @@
 
 /* Makes them, once. */
 void sheaf__bind_numbers(sheaf_optimizer *o);
+/* Where a variable counts the steps of all workers, this one may have made none since that was restored:
+ * asks for it. What it knew last, if that fails. */
+int64_t sheaf__bind_count(sheaf_optimizer *o);
 /* Where other optimizers of TensorFlow's keep numbers and slots (struct sheaf__trackable_class). */
 bool sheaf__bind_elsewhere(sheaf_trackable *t, size_t i, struct sheaf__elsewhere *out);
 

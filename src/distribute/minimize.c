@@ -182,7 +182,7 @@ static struct update begin_update(sheaf_replica *r, sheaf_optimizer *o)
 {
     return (struct update){.replica = r,
                            .optimizer = o,
-                           .step = sheaf_optimizer_iterations(o) + 1,
+                           .step = atomic_load(&o->iterations) + 1,
                            .first = !sheaf__is_bound(o),
                            .sum = {.replica = r, .optimizer = o}};
 }

@@ -373,10 +373,12 @@ struct sheaf__hyper sheaf__optimizer_hyper(sheaf_optimizer *o, int64_t step)
 
 int64_t sheaf_optimizer_iterations(const sheaf_optimizer *o)
 {
-    return o ? o->iterations : 0;
+    if (!o || !o->count)
+        return o ? o->iterations : 0;
+    return o->count((sheaf_optimizer *)(uintptr_t)o); /* whose own number follows */
 }
 
 double sheaf_optimizer_learning_rate(const sheaf_optimizer *o)
 {
-    return o && o->latched.status == 0 ? rate_at(o, o->iterations + 1) : NAN;
+    return o && o->latched.status == 0 ? rate_at(o, sheaf_optimizer_iterations(o) + 1) : NAN;
 }

@@ -46,12 +46,14 @@ struct sheaf_optimizer {
     double decay;
     enum sheaf__clip_kind clip;
     double clip_limit;
-    _Atomic int64_t iterations; /* steps applied so far */
+    _Atomic int64_t iterations; /* steps applied so far, as this process knows */
     sheaf_error latched;        /* error of its making; status 0: none */
 
     /* distribute/'s own: what it binds to the optimizer, freed by `release` with the last count. */
     void *bound;
     void (*release)(void *bound);
+    /* Steps applied so far, where others have a share in them; NULL: `iterations`. */
+    int64_t (*count)(sheaf_optimizer *o);
     sheaf_trackable trackable; /* its class is set by distribute/ */
     struct sheaf__number {
         sheaf_trackable trackable; /* the same */
