@@ -38,7 +38,7 @@ typedef struct sheaf_strategy_options {
  *  variable SHEAF_STRATEGY, of the environment or the configuration file; without it "ps" if the cluster has a ps,
  *  "multiworker" if it has several workers, else "mirrored" over several logical devices, else "one".
  *  Under "ps" each worker makes its own passes over the data, also one that joins when the job is started again
- *  (sheaf_dist_dataset_trackable()).
+ *  (sheaf_dist_dataset_trackable()); variables of strings are not supported on parameter servers.
  *  `cluster` NULL is resolved from the environment (S2); a count is taken. Connects to the tasks it needs.
  *  SHEAF_ERR_UNAVAILABLE, SHEAF_ERR_UNAUTHENTICATED, SHEAF_ERR_INCOMPATIBLE: names the task. Freed with
  *  sheaf_strategy_free() after its variables and datasets. */

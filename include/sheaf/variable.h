@@ -70,7 +70,8 @@ SHEAF_API sheaf_initializer sheaf_init_normal(double mean, double deviation, uin
 SHEAF_API sheaf_initializer sheaf_init_glorot_uniform(uint64_t seed);
 
 /** A variable with that initial value. `name` NULL: "Variable". Builder: an error (a failed tensor, a bad combination of
- *  options) is latched and comes out of the first use. Freed with sheaf_variable_free(). */
+ *  options) is latched and comes out of the first use. Strings are not supported on parameter servers: there that is such
+ *  an error. Freed with sheaf_variable_free(). */
 SHEAF_API sheaf_variable *sheaf_variable_new(const char *name, sheaf_tensor *initial,
                                              const sheaf_variable_options *options);
 /** The same by dtype, shape and initializer. */

@@ -145,6 +145,16 @@ static sheaf_status walk_children(struct sheaf__ckpt_objects *o, int32_t node, s
     return SHEAF_OK;
 }
 
+/* An object whose making failed says why. */
+static sheaf_status check_object(const struct sheaf__ckpt_node *node, sheaf_error *err)
+{
+    const sheaf_trackable *t = node->trackable;
+    const sheaf_status status = t->cls->check ? t->cls->check(t, err) : SHEAF_OK;
+    if (status < 0)
+        sheaf__error_prefix(err, "object '%s'", node->path);
+    return status;
+}
+
 static sheaf_status check_saveable(const struct sheaf__ckpt_objects *o, int32_t node,
                                    const struct sheaf__saveable *s, sheaf_error *err)
 {
@@ -181,6 +191,7 @@ static sheaf_status walk_tensors(struct sheaf__ckpt_objects *o, int32_t node, sh
     sheaf_trackable *t = o->nodes[node].trackable;
     struct sheaf__ckpt_tensor tensor = {.owner = t, .node = node};
     struct sheaf__saveable *s = &tensor.item.saveable;
+    SHEAF__TRY(check_object(&o->nodes[node], err));
     for (size_t i = 0; t->cls->saveable && t->cls->saveable(t, i, s); i++) {
         tensor.number = i;
         SHEAF__TRY(check_saveable(o, node, s, err));

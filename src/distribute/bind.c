@@ -70,8 +70,15 @@ static bool optimizer_watch(sheaf_trackable *t, struct sheaf__trackable_watch *w
     return true;
 }
 
-static const struct sheaf__trackable_class optimizer_class = {
-    .child = optimizer_child, .elsewhere = sheaf__bind_elsewhere, .watch = optimizer_watch};
+static sheaf_status optimizer_check(const sheaf_trackable *t, sheaf_error *err)
+{
+    return sheaf__optimizer_check(t->object, err);
+}
+
+static const struct sheaf__trackable_class optimizer_class = {.child = optimizer_child,
+                                                              .elsewhere = sheaf__bind_elsewhere,
+                                                              .watch = optimizer_watch,
+                                                              .check = optimizer_check};
 
 sheaf_trackable *sheaf_optimizer_trackable(sheaf_optimizer *o)
 {

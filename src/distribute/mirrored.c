@@ -263,8 +263,10 @@ static sheaf_status copies_write(sheaf_trackable *t, size_t i, sheaf_tensor *val
     return SHEAF_OK;
 }
 
-static const struct sheaf__trackable_class copies_trackable = {
-    .saveable = copies_saveable, .read = copies_read, .write = copies_write};
+static const struct sheaf__trackable_class copies_trackable = {.saveable = copies_saveable,
+                                                               .read = copies_read,
+                                                               .write = copies_write,
+                                                               .check = sheaf__variable_check};
 
 struct sheaf__copies *sheaf__copies_of(sheaf_variable *v)
 {

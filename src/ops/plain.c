@@ -245,8 +245,10 @@ static sheaf_status plain_restore(sheaf_trackable *t, size_t i, sheaf_tensor *va
     return set_value(p, &p->value, value, err);
 }
 
-static const struct sheaf__trackable_class plain_trackable = {
-    .saveable = plain_saveable, .read = plain_save, .write = plain_restore};
+static const struct sheaf__trackable_class plain_trackable = {.saveable = plain_saveable,
+                                                              .read = plain_save,
+                                                              .write = plain_restore,
+                                                              .check = sheaf__variable_check};
 
 static bool slot_saveable(sheaf_trackable *t, size_t i, struct sheaf__saveable *out)
 {

@@ -118,6 +118,11 @@ sheaf_status sheaf_variable_status(const sheaf_variable *v, sheaf_error *err)
     return v->latched.status < 0 ? sheaf__error_copy(err, &v->latched) : SHEAF_OK;
 }
 
+sheaf_status sheaf__variable_check(const sheaf_trackable *t, sheaf_error *err)
+{
+    return sheaf_variable_status(t->object, err);
+}
+
 const char *sheaf_variable_name(const sheaf_variable *v)
 {
     return v && v->name ? v->name : "";

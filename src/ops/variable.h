@@ -78,6 +78,9 @@ void sheaf__variable_update_commit(sheaf_variable *v);
 /** Gives the new value up instead; only where `*to` was other memory. */
 void sheaf__variable_update_abort(sheaf_variable *v);
 
+/** For the trackables of variables, whose object is the variable. */
+sheaf_status sheaf__variable_check(const sheaf_trackable *t, sheaf_error *err);
+
 /** Slots of a plain variable, kept beside it: buffer of `slot` ("m"), made with `fill` at first
  * use; same dtype and shape. The k-th slot in order of creation for checkpoints. */
 void *sheaf__variable_slot(sheaf_variable *v, const char *slot, double fill);

@@ -119,7 +119,8 @@ static bool slot_saveable(sheaf_trackable *t, size_t i, struct sheaf__saveable *
 }
 
 /* Tensors of another task are read and written by that task: the group's calls. */
-static const struct sheaf__trackable_class value_trackable = {.saveable = value_saveable};
+static const struct sheaf__trackable_class value_trackable = {.saveable = value_saveable,
+                                                              .check = sheaf__variable_check};
 static const struct sheaf__trackable_class slot_trackable = {.saveable = slot_saveable};
 
 /* The slot beside every part, made there at first use. */

@@ -78,14 +78,14 @@ struct sheaf__trackable_class {
     /** Of one whose children come later, all at once (an optimizer's, when it is bound): from now on
      * `w` watches (NULL: nobody), whom it tells of every end but this. False: they are there. */
     bool (*watch)(sheaf_trackable *t, struct sheaf__trackable_watch *w);
+    /** What is wrong with the object itself, which is then the fault of no checkpoint. May be NULL. */
+    sheaf_status (*check)(const sheaf_trackable *t, sheaf_error *err);
 
-    /* An object that TensorFlow knows no kind of has these and nothing else. It is no node of the
+    /* An object that TensorFlow knows no kind of has these and `check`, nothing else. It is no node of the
      * object graph; its bytes are kept beside the checkpoint, by the task that writes it. */
 
     /** The tasks that each have one of it, which the writer's stands for. NULL: this process alone. */
     struct sheaf__save_group *(*group)(const sheaf_trackable *t);
-    /** What is wrong with the object itself, which is then the fault of no checkpoint. May be NULL. */
-    sheaf_status (*check)(const sheaf_trackable *t, sheaf_error *err);
     /** The object as bytes, in the frame. */
     sheaf_status (*save)(sheaf_trackable *t, sheaf_bytes *bytes, sheaf_error *err);
     /** Checks bytes that are being restored and keeps what they say, apart. NULL: the checkpoint has

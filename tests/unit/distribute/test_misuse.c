@@ -375,6 +375,30 @@ static void test_optimizer_of_nothing(void **state)
     sheaf_schedule_free(s);
 }
 
+/* A save and a restore tell why an object could not be made, under its name. */
+static void test_checkpoint_of_what_failed(void **state)
+{
+    (void)state;
+    sheaf_error err = {0};
+    sheaf_tensor *a = sheaf_zeros(SHEAF_FLOAT32, SHEAF_SHAPE(2, 3));
+    sheaf_variable *v = sheaf_variable_new("v", sheaf_matmul(a, a), NULL);
+    sheaf_optimizer *o = sheaf_sgd(&(sheaf_optimizer_options){.learning_rate = -1});
+    sheaf_checkpoint *with_v = sheaf_checkpoint_new(), *with_o = sheaf_checkpoint_new();
+    sheaf_checkpoint_add_variable(with_v, "model/bad", v);
+    sheaf_checkpoint_add_optimizer(with_o, "rule", o);
+    rig_fails(sheaf_checkpoint_save(with_v, rig_path("x"), NULL, NULL, &err), &err,
+              SHEAF_ERR_INVALID_ARGUMENT, "object 'model/bad': matmul");
+    rig_fails(sheaf_checkpoint_restore(with_v, rig_golden("checkpoint/object/nocounter"), &err),
+              &err, SHEAF_ERR_INVALID_ARGUMENT, "object 'model/bad': matmul");
+    rig_fails(sheaf_checkpoint_write(with_o, rig_path("x"), NULL, &err), &err,
+              SHEAF_ERR_INVALID_ARGUMENT, "object 'rule': sgd: learning_rate is -1");
+    sheaf_checkpoint_free(with_v);
+    sheaf_checkpoint_free(with_o);
+    sheaf_optimizer_free(o);
+    sheaf_variable_free(v);
+    sheaf_frame_clear();
+}
+
 /* Outside a step only copy 0 would change, and the copies would part. */
 static void test_minimize_outside_the_strategy(void **state)
 {
@@ -566,6 +590,7 @@ int main(void)
         rig_test(test_deadlines),
         rig_test(test_reserved_fields),
         rig_test(test_optimizer_of_nothing),
+        rig_test(test_checkpoint_of_what_failed),
         rig_test(test_minimize_outside_the_strategy),
         rig_test(test_files),
         rig_test(test_bytes_of_nothing),

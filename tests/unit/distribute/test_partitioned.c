@@ -381,7 +381,7 @@ static sheaf_shape two_axes(sheaf_dtype dtype, sheaf_shape shape, const int64_t 
 static sheaf_status refused_worker(struct rig_task *task)
 {
     sheaf_strategy *s = NULL;
-    sheaf_variable *v[4] = {NULL};
+    sheaf_variable *v[5] = {NULL};
     sheaf_error err = {0};
     RIG_CHECK(task, open_ps(sheaf_partitioner_fixed(-4), &s, &err) == SHEAF_ERR_INVALID_ARGUMENT);
     RIG_CHECK(task, strstr(err.message, "a partitioner of -4 parts"));
@@ -397,6 +397,7 @@ static sheaf_status refused_worker(struct rig_task *task)
         v[2] = sheaf_variable_new("with", sheaf_float(1), &with);
         v[3] =
             sheaf_variable_init("many", SHEAF_INT8, SHEAF_SHAPE(1 << 23), sheaf_init_zeros(), NULL);
+        v[4] = sheaf_variable_new("text", sheaf_string("x"), NULL);
     }
     RIG_CHECK(task, sheaf_variable_status(v[0], &err) == SHEAF_ERR_INVALID_ARGUMENT);
     RIG_CHECK(task,
@@ -408,8 +409,15 @@ static sheaf_status refused_worker(struct rig_task *task)
     RIG_CHECK(task, sheaf_variable_status(v[3], &err) == SHEAF_ERR_INVALID_ARGUMENT);
     RIG_CHECK(task, strstr(err.message, "variable 'many' in 8388608 parts, and 3 before them, "
                                         "expected at most 4194304"));
+    sheaf_checkpoint *c = sheaf_checkpoint_new();
+    sheaf_checkpoint_add_variable(c, "model/text", v[4]);
+    RIG_CHECK(task, sheaf_checkpoint_save(c, rig_path("x"), NULL, NULL, &err) ==
+                        SHEAF_ERR_INVALID_ARGUMENT);
+    RIG_CHECK(task, strstr(err.message, "object 'model/text': variable 'text' of dtype string on a "
+                                        "parameter server, expected numbers"));
+    sheaf_checkpoint_free(c);
     sheaf_variable_free(elsewhere);
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 5; i++)
         sheaf_variable_free(v[i]);
     return close_ps(s, status, &task->err);
 }
