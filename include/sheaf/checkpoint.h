@@ -20,7 +20,7 @@ SHEAF_API sheaf_checkpoint *sheaf_checkpoint_new(void);
 SHEAF_API void sheaf_checkpoint_free(sheaf_checkpoint *c);
 /** Adds an object under a name of its own, as a keyword of tf.train.Checkpoint; "model/dense/kernel" is object `kernel` of
  *  `dense` of `model`, "model/x\\/y" object `x/y` of it, as a dict of Python's may have it (its key is `model/x.Sy`), and "\\\\" a
- *  backslash. Borrowed until the checkpoint is freed. */
+ *  backslash. Names are UTF-8: TensorFlow opens no checkpoint with others. Borrowed until the checkpoint is freed. */
 SHEAF_API void sheaf_checkpoint_add(sheaf_checkpoint *c, const char *name, sheaf_trackable *object);
 /** Shorthands. */
 SHEAF_API void sheaf_checkpoint_add_variable(sheaf_checkpoint *c, const char *name,
@@ -56,7 +56,8 @@ SHEAF_API void sheaf_shard_put(sheaf_shard_plan *plan, int shard, const sheaf_sh
 SHEAF_API void sheaf_shard_put_as(sheaf_shard_plan *plan, int shard, const char *key,
                                   const char *slice_spec, sheaf_tensor *tensor, const char *device);
 
-/** A sharding policy: called once per task and save with the task's tensors. */
+/** A sharding policy: called once per task and save with the task's tensors. If it fails, the save does: what it said by
+ *  `return sheaf_error_set(NULL, status, "…")` is in the error. */
 typedef struct sheaf_sharding_callback {
     sheaf_status (*assign)(sheaf_shardable *const *tensors, size_t count, sheaf_shard_plan *plan,
                            void *user);

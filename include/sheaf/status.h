@@ -79,7 +79,8 @@ typedef struct sheaf_error {
 SHEAF_API const char *sheaf_status_name(sheaf_status status);
 
 /** Fills `err` (may be NULL) from a printf format and returns `status`; for a program's own functions that run inside
- *  the library (step, map, generator, callback). Any thread. */
+ *  the library (step, map, generator, callback). A sharding callback, which is given no error, calls it with NULL and
+ *  returns the status: the text comes out of the save. Any thread. */
 SHEAF_API SHEAF_PRINTF(3, 4) sheaf_status
     sheaf_error_set(sheaf_error *err, sheaf_status status, const char *format, ...);
 

@@ -55,6 +55,10 @@ sheaf_status sheaf__no_memory(sheaf_error *err, const char *what) __attribute__(
 /* A task in a message, which takes its job and index. */
 #define SHEAF__TASK "/job:%s/task:%d"
 
+/* What a callback of the program said by sheaf_error_set(NULL, `status`, …) since this thread listened; NULL: nothing. */
+void sheaf__error_listen(void);
+const sheaf_error *sheaf__error_said(sheaf_status status);
+
 /* Names the task whom the error concerns, after it was filled. */
 void sheaf__error_set_peer(sheaf_error *err, const char *job, int32_t index);
 /* Puts "<text>: " before the message: who passes an error on adds what it was doing. Never changes

@@ -46,11 +46,24 @@ const char *sheaf_status_name(sheaf_status status)
     return status < 0 ? "UnknownError" : "Unknown";
 }
 
+/* A callback that is given no error has none to fill: who called it looks here. */
+static _Thread_local sheaf_error said;
+
+void sheaf__error_listen(void)
+{
+    said.status = SHEAF_OK;
+}
+
+const sheaf_error *sheaf__error_said(sheaf_status status)
+{
+    return status < 0 && said.status == status ? &said : NULL;
+}
+
 sheaf_status sheaf_error_set(sheaf_error *err, sheaf_status status, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    sheaf__verror(err, status, format, args);
+    sheaf__verror(err ? err : &said, status, format, args);
     va_end(args);
     return status;
 }

@@ -120,6 +120,15 @@ static sheaf_status add_shards(struct planning *p, const sheaf_shard_plan *place
     return status;
 }
 
+/* What a policy of ours left, or a callback said; or what it returned, alone. */
+static const char *cause_of(sheaf_status status, const sheaf_shard_plan *placements)
+{
+    const sheaf_error *said = sheaf__error_said(status);
+    if (placements->error.status < 0)
+        return placements->error.message;
+    return said ? said->message : sheaf_status_name(status);
+}
+
 /* Asks the callback about the tensors of one task. */
 static sheaf_status plan_task(struct planning *p, size_t count, sheaf_error *err)
 {
@@ -135,11 +144,11 @@ static sheaf_status plan_task(struct planning *p, size_t count, sheaf_error *err
         return no_memory(err);
     SHEAF_FRAME
     {
+        sheaf__error_listen();
         status = p->sharding->assign(p->mine, count, &placements, p->sharding->user);
         if (status < 0)
             sheaf__error(err, status, "sharding callback '%s' failed: %s", check.description,
-                         placements.error.status < 0 ? placements.error.message
-                                                     : sheaf_status_name(status));
+                         cause_of(status, &placements));
     }
     if (status >= 0)
         status = sheaf__plan_check(&check, &placements, err);
