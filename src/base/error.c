@@ -9,12 +9,17 @@
 #include <stdio.h>
 #include <string.h>
 
-/* One line: a message may carry a file name or a peer's text with anything in it. */
+/* One line of characters: a message may carry a file name or a peer's text with anything in it. */
 static void flatten(char *text)
 {
-    for (char *c = text; *c; c++)
-        if ((unsigned char)*c < 0x20 || *c == 0x7f)
-            *c = ' ';
+    for (size_t left = strlen(text), n; left; text += n, left -= n) {
+        n = sheaf__utf8_size(text, left);
+        if (!n)
+            *text = '?';
+        else if ((unsigned char)*text < 0x20 || *text == 0x7f)
+            *text = ' ';
+        n += !n;
+    }
 }
 
 /* What does not fit is left out of the middle of a name, not of the reason behind it. */

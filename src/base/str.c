@@ -80,10 +80,9 @@ void sheaf__str_printf(struct sheaf__str *str, const char *format, ...)
     va_end(args);
 }
 
-/* Length of the valid UTF-8 sequence at `text`, 0 if there is none (overlong forms and surrogates
- * are none). */
-static size_t utf8_length(const unsigned char *text, size_t size)
+size_t sheaf__utf8_size(const char *at, size_t size)
 {
+    const unsigned char *text = (const unsigned char *)at;
     static const struct {
         unsigned char first, last, low, high;
         size_t length;
@@ -110,7 +109,7 @@ void sheaf__str_json(struct sheaf__str *str, const char *text, size_t size)
 {
     const unsigned char *t = (const unsigned char *)text;
     for (size_t i = 0; i < size;) {
-        size_t n = utf8_length(t + i, size - i);
+        size_t n = sheaf__utf8_size(text + i, size - i);
         if (n == 0) {
             sheaf__str_add(str, "\\ufffd");
             i++;
@@ -131,7 +130,7 @@ void sheaf__str_json(struct sheaf__str *str, const char *text, size_t size)
 bool sheaf__str_is_utf8(const char *text, size_t size)
 {
     for (size_t i = 0, n; i < size; i += n)
-        if ((n = utf8_length((const unsigned char *)text + i, size - i)) == 0)
+        if ((n = sheaf__utf8_size(text + i, size - i)) == 0)
             return false;
     return true;
 }
