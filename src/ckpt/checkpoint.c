@@ -198,15 +198,26 @@ static struct sheaf__ckpt_group *enter(sheaf_checkpoint *c, struct sheaf__ckpt_g
     return made;
 }
 
+/* Why an object cannot have this name in its group; NULL: it can. */
+static const char *misfit(const struct sheaf__ckpt_group *g, const struct sheaf__str *step,
+                          bool root)
+{
+    const char *last = sheaf__str_text(step);
+    if (!*last)
+        return "a part of the name is empty";
+    if (root && !strcmp(last, COUNTER))
+        return "the name is that of the checkpoint's own counter of saves";
+    return find_edge(g, last, step->size) ? "the name is taken" : NULL;
+}
+
 static void add_last(sheaf_checkpoint *c, struct sheaf__ckpt_group *g,
                      const struct sheaf__str *step, const char *name, sheaf_trackable *object)
 {
     const char *last = sheaf__str_text(step);
     const bool root = g == &c->root;
-    if (!step->failed &&
-        (!*last || find_edge(g, last, step->size) || (root && !strcmp(last, COUNTER)))) {
-        latch(c, SHEAF_ERR_INVALID_ARGUMENT, name,
-              *last ? "the name is taken" : "a part of the name is empty");
+    const char *wrong = step->failed ? NULL : misfit(g, step, root);
+    if (wrong) {
+        latch(c, SHEAF_ERR_INVALID_ARGUMENT, name, wrong);
         return;
     }
     const size_t at = place_of(g, last, root);
@@ -227,6 +238,11 @@ void sheaf_checkpoint_add(sheaf_checkpoint *c, const char *name, sheaf_trackable
         return;
     if (!name || !*name || !object) {
         latch(c, SHEAF_ERR_INVALID_ARGUMENT, name, object ? "it has no name" : "there is none");
+        return;
+    }
+    if (!sheaf__str_is_utf8(name, strlen(name))) { /* formats.md 3 */
+        latch(c, SHEAF_ERR_INVALID_ARGUMENT, name,
+              "its name is not UTF-8, without which TensorFlow opens no checkpoint");
         return;
     }
     struct sheaf__ckpt_group *g = &c->root;

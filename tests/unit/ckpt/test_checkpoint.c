@@ -142,7 +142,9 @@ static void bad_names_are_latched(void **state)
         {"w", "", "it has no name"},
         {"w", "a//b", "a part of the name is empty"},
         {"w", "a/", "a part of the name is empty"},
-        {"w", "save_counter", "the name is taken"},
+        {"w", "save_counter", "the name is that of the checkpoint's own counter of saves"},
+        {"w", "caf\xe9", "checkpoint object 'caf?': its name is not UTF-8"},
+        {"w", "a/\xc0\xaf/b", "its name is not UTF-8"}, /* formats.md 3 */
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct fake *w = fake_floats(SHEAF_SHAPE(1), 0);
