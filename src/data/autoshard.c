@@ -235,11 +235,8 @@ sheaf_status sheaf__autoshard(sheaf_dataset *d, struct sheaf__autoshard *a, shea
 
 /* ---- a worker's files ---- */
 
-/* Names in a line of the log. */
-#define MOST_NAMES 4
-
 /* Adds what a stage's names say; without memory or with an error, which whoever reads them gets, what came before it. */
-static int64_t add_names(sheaf_dataset *names, int64_t count, struct sheaf__str *text)
+static int64_t add_names(sheaf_dataset *names, int64_t count, int64_t most, struct sheaf__str *text)
 {
     sheaf_error ignored = {0};
     sheaf_iterator *it = sheaf_dataset_iterate(names);
@@ -253,7 +250,7 @@ static int64_t add_names(sheaf_dataset *names, int64_t count, struct sheaf__str 
             const bool named = t && sheaf_tensor_dtype(t) == SHEAF_STRING;
             for (int64_t i = 0; named && i < sheaf_tensor_elements(t); i++, count++) {
                 const sheaf_bytes name = sheaf_tensor_bytes(t, i);
-                if (count < MOST_NAMES)
+                if (count < most)
                     sheaf__str_printf(text, "%s%.*s", count ? ", " : "", (int)name.size, name.data);
             }
         }
@@ -262,7 +259,8 @@ static int64_t add_names(sheaf_dataset *names, int64_t count, struct sheaf__str 
 }
 
 /* Of names that no function of the program makes and that come to an end: nothing of it runs for a line of the log. */
-static int64_t add_files(const sheaf_dataset *d, int64_t count, struct sheaf__str *text)
+static int64_t add_files(const sheaf_dataset *d, int64_t count, int64_t most,
+                         struct sheaf__str *text)
 {
     const bool reads =
         (d->stage->traits & SHEAF__READER) ||
@@ -271,23 +269,23 @@ static int64_t add_files(const sheaf_dataset *d, int64_t count, struct sheaf__st
     if (reads && !d->inputs[0]->calls && d->inputs[0]->cardinality >= 0) {
         sheaf_dataset *shuffle = NULL, *names = unshuffled(d->inputs[0], &shuffle);
         sheaf_dataset *copy = sheaf__dataset_clone(names);
-        count = add_names(copy, count, text);
+        count = add_names(copy, count, most, text);
         sheaf_dataset_free(copy);
         sheaf_dataset_free(names);
         return count;
     }
     for (size_t i = 0; i < d->input_count; i++)
-        count = add_files(d->inputs[i], count, text);
+        count = add_files(d->inputs[i], count, most, text);
     return count;
 }
 
-char *sheaf__autoshard_files(const sheaf_dataset *d)
+char *sheaf__autoshard_files(const sheaf_dataset *d, int64_t most)
 {
     struct sheaf__str names = {0}, text = {0};
-    const int64_t count = add_files(d, 0, &names);
+    const int64_t count = add_files(d, 0, most, &names);
     if (count > 0)
         sheaf__str_printf(&text, "; %lld file%s: %s%s", (long long)count, count == 1 ? "" : "s",
-                          sheaf__str_text(&names), count > MOST_NAMES ? ", …" : "");
+                          sheaf__str_text(&names), count > most ? ", …" : "");
     sheaf__str_free(&names);
     return sheaf__str_take(&text);
 }

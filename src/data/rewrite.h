@@ -34,9 +34,9 @@ sheaf_status sheaf__split_make(sheaf_dataset *d, const struct sheaf__split *spli
                                struct sheaf__split_dataset *out, sheaf_error *err);
 void sheaf__split_free(struct sheaf__split_dataset *s);
 
-/* The files that a dataset reads, as the end of a line: "; 2 files: a, b", the first few by name; "" if there are none or a
- * function makes their names. sheaf__free(); NULL: no memory. */
-char *sheaf__autoshard_files(const sheaf_dataset *d);
+/* The files that a dataset reads, as the end of a line: "; 2 files: a, b", the first `most` by name; "" if there are none
+ * or a function makes their names. sheaf__free(); NULL: no memory. */
+char *sheaf__autoshard_files(const sheaf_dataset *d, int64_t most);
 /* "FILE". */
 const char *sheaf__autoshard_name(sheaf_autoshard policy);
 const char *sheaf__rebatch_name(sheaf_rebatch rule);

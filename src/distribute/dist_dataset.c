@@ -18,6 +18,7 @@ static void destroy(void *object)
     for (int i = 0; i < d->dataset_count; i++)
         sheaf_dataset_free(d->datasets[i]);
     sheaf__free(d->datasets);
+    sheaf__free(d->why);
     sheaf_dataset_free(d->source);
     sheaf__progress_free(&d->progress);
     sheaf_element_spec_free(d->spec);
@@ -129,24 +130,30 @@ static int64_t count_steps(const sheaf_dataset *data, int64_t each, int64_t part
     return n < 0 ? n : n % each == 0 ? n / each : SHEAF_UNKNOWN;
 }
 
-/* Workers of parameter servers do not share their data (R2.33). */
-static void tell_of_policy(const sheaf_strategy *s)
-{
-    if (s->cls == &sheaf__strategy_ps_class)
-        sheaf__log_once(SHEAF_LOG_INFO, "ps-input",
-                        "ParameterServerStrategy: every worker reads the whole dataset; its "
-                        "sharding policy is ignored");
-}
+/* Names of files in a line of the log. */
+enum { NAMES_IN_LOG = 4 };
 
-/* Which policy was applied, why, and what this worker reads. */
-static void tell_of_split(const sheaf_strategy *s, const struct sheaf__split_dataset *made)
+static void tell_of_split(const sheaf_dist_dataset *d)
 {
-    if (s->cls == &sheaf__strategy_ps_class || !sheaf__log_wants(SHEAF_LOG_INFO))
+    const sheaf_strategy *s = d->strategy;
+    if (!sheaf__log_wants(SHEAF_LOG_INFO))
         return;
-    char *files = sheaf__autoshard_files(made->dataset);
-    sheaf__log(SHEAF_LOG_INFO, "input: worker %d of %d: %s%s", s->worker_id, s->workers, made->why,
+    char *files = sheaf__autoshard_files(d->datasets[0], NAMES_IN_LOG);
+    sheaf__log(SHEAF_LOG_INFO, "input: worker %d of %d: %s%s", s->worker_id, s->workers, d->why,
                files ? files : "");
     sheaf__free(files);
+}
+
+/* Keeps which policy was applied, and why. Workers of parameter servers do not share their data (R2.33). */
+static sheaf_status keep_why(sheaf_dist_dataset *d, const char *why, sheaf_error *err)
+{
+    const bool ps = d->strategy->cls == &sheaf__strategy_ps_class;
+    static const char all[] = "ParameterServerStrategy: every worker reads the whole dataset; its "
+                              "sharding policy is ignored";
+    if (ps)
+        sheaf__log_once(SHEAF_LOG_INFO, "ps-input", "%s", all);
+    d->why = sheaf__strdup(ps ? all : why);
+    return d->why ? SHEAF_OK : sheaf__no_memory(err, "a distributed dataset");
 }
 
 /* The part of `data` that this worker iterates. */
@@ -157,24 +164,25 @@ static sheaf_status split(sheaf_dist_dataset *d, sheaf_dataset *data, sheaf_erro
         return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "the dataset to distribute is NULL");
     d->cardinality = sheaf_dataset_cardinality(data);
     d->fills = decide_fills(s, d->cardinality, sheaf_dataset_element_spec(data));
-    tell_of_policy(s);
     if (!s->rebatches && s->workers == 1) {
         d->spec = sheaf_element_spec_keep(sheaf_dataset_element_spec(data));
         d->datasets[0] = sheaf_dataset_ref(data);
-        return SHEAF_OK;
+        return keep_why(d, "not sharded: one worker reads the whole dataset", err);
     }
     struct sheaf__split where = {
         .workers = s->workers, .worker = s->worker_id, .replicas = s->local, .agreed = true};
     struct sheaf__split_dataset made;
     SHEAF__TRY(sheaf__split_make(data, &where, &made, err));
-    tell_of_split(s, &made);
+    sheaf_status status = keep_why(d, made.why, err);
     if (made.policy == SHEAF_AUTOSHARD_DATA)
         d->certain.steps = count_steps(data, 1, s->total);
     d->datasets[0] = sheaf_dataset_ref(made.dataset);
     d->spec = sheaf_element_spec_keep(made.spec);
     sheaf__split_free(&made);
     loosen_spec(d);
-    return SHEAF_OK;
+    if (status >= 0 && s->cls != &sheaf__strategy_ps_class)
+        tell_of_split(d);
+    return status;
 }
 
 sheaf_dist_dataset *sheaf_distribute_dataset(sheaf_strategy *s, sheaf_dataset *data,
@@ -235,7 +243,9 @@ sheaf_dist_dataset *sheaf_distribute_datasets_from_function(sheaf_strategy *s, s
     d->certain.steps = count_steps(d->datasets[0], s->local, 1);
     d->spec = sheaf_element_spec_keep(spec);
     loosen_spec(d);
-    sheaf__progress_start(d, &d->latched);
+    if (keep_why(d, "not sharded: the dataset function makes each pipeline's part", &d->latched) >=
+        0)
+        sheaf__progress_start(d, &d->latched);
     return d;
 }
 
@@ -294,6 +304,17 @@ const char *sheaf__dist_str(const char *kind, const sheaf_dist_dataset *d)
 const char *sheaf_dist_dataset_str(const sheaf_dist_dataset *d)
 {
     return sheaf__dist_str("DistributedDataset", d);
+}
+
+const char *sheaf_dist_dataset_sharding(const sheaf_dist_dataset *d)
+{
+    struct sheaf__str out = {0};
+    if (!d || !d->why)
+        return "None";
+    char *files = sheaf__autoshard_files(d->datasets[0], INT64_MAX);
+    sheaf__str_printf(&out, "%s%s", d->why, files ? files : "");
+    sheaf__free(files);
+    return sheaf__frame_str(&out);
 }
 
 int64_t sheaf_dist_dataset_cardinality(const sheaf_dist_dataset *d)

@@ -17,6 +17,7 @@ struct sheaf_dist_dataset {
     sheaf_dataset **datasets;    /* one, or one a replica (R3.38) */
     int dataset_count;
     sheaf_element_spec *spec;        /* of one replica's part; NULL: not known */
+    char *why;                       /* the policy that was applied, and why; NULL with an error */
     int64_t cardinality;             /* before it was split (R3.28) */
     bool fills;                      /* replicas without data get empty parts (R3.1) */
     struct sheaf__certainty certain; /* of whole passes; changed by the thread that iterates */

@@ -403,14 +403,14 @@ static void test_files_of_a_worker(void **state)
                 snprintf(expected + size, sizeof(expected) - size, ", …");
             sheaf_dataset *d = sheaf_dataset_shuffle(listed(five), 9, NULL);
             struct sheaf__split_dataset out = make(sheaf_dataset_batch(d, 4, NULL), workers, w, 1);
-            char *files = sheaf__autoshard_files(out.dataset);
+            char *files = sheaf__autoshard_files(out.dataset, 4);
             assert_string_equal(files, expected);
             sheaf__free(files);
             sheaf__split_free(&out);
         }
     json_decref(five);
     sheaf_dataset *none = sheaf_dataset_range(0, 3, 1);
-    char *files = sheaf__autoshard_files(none);
+    char *files = sheaf__autoshard_files(none, 4);
     assert_string_equal(files, "");
     sheaf__free(files);
     sheaf_dataset_free(none);

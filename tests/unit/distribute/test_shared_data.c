@@ -23,6 +23,7 @@ struct shared {
     int calls[MOST_WORKERS], kept[MOST_WORKERS], steps[MOST_WORKERS];
     int64_t examples[MOST_WORKERS][MOST_STEPS];
     uint64_t bytes[MOST_WORKERS], idle[MOST_WORKERS];
+    char sharding[MOST_WORKERS][400];
 };
 
 static struct shared *shared_of(const struct rig_task *task)
@@ -93,6 +94,8 @@ static sheaf_status take_all(struct rig_task *task, sheaf_dist_dataset *d)
     sheaf_dist_iterator *it = sheaf_iterate(d);
     sheaf_values *v;
     sheaf_status status;
+    snprintf(shared->sharding[task->index], sizeof(shared->sharding[0]), "%s",
+             sheaf_dist_dataset_sharding(d));
     while ((status = sheaf_next(it, &v, &task->err)) == SHEAF_OK)
         note(task, v);
     sheaf_dist_iterator_free(it);
@@ -193,6 +196,10 @@ static void test_S129_uneven_files(void **state)
     run(&shared, 2);
     assert_seen(&shared, 8, 1);
     for (int w = 0; w < 2; w++) {
+        const char *sharding = shared.sharding[w];
+        assert_non_null(
+            strstr(sharding, "autoshard policy FILE: the source reads files; 1 file: /"));
+        assert_string_equal(strrchr(sharding, '/'), w ? "/short" : "/long");
         assert_int_equal(shared.steps[w], 3);
         assert_int_equal(shared.idle[w], w ? 2 : 0);
         assert_memory_equal(shared.examples[w], effective, sizeof(effective));
