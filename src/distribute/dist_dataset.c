@@ -144,16 +144,21 @@ static void tell_of_split(const sheaf_dist_dataset *d)
     sheaf__free(files);
 }
 
-/* Keeps which policy was applied, and why. Workers of parameter servers do not share their data (R2.33). */
 static sheaf_status keep_why(sheaf_dist_dataset *d, const char *why, sheaf_error *err)
 {
-    const bool ps = d->strategy->cls == &sheaf__strategy_ps_class;
+    d->why = sheaf__strdup(why);
+    return d->why ? SHEAF_OK : sheaf__no_memory(err, "a distributed dataset");
+}
+
+/* Which policy was applied, and why. Workers of parameter servers do not share their data (R2.33). */
+static sheaf_status keep_policy(sheaf_dist_dataset *d, const char *why, sheaf_error *err)
+{
     static const char all[] = "ParameterServerStrategy: every worker reads the whole dataset; its "
                               "sharding policy is ignored";
-    if (ps)
-        sheaf__log_once(SHEAF_LOG_INFO, "ps-input", "%s", all);
-    d->why = sheaf__strdup(ps ? all : why);
-    return d->why ? SHEAF_OK : sheaf__no_memory(err, "a distributed dataset");
+    if (d->strategy->cls != &sheaf__strategy_ps_class)
+        return keep_why(d, why, err);
+    sheaf__log_once(SHEAF_LOG_INFO, "ps-input", "%s", all);
+    return keep_why(d, all, err);
 }
 
 /* The part of `data` that this worker iterates. */
@@ -167,13 +172,13 @@ static sheaf_status split(sheaf_dist_dataset *d, sheaf_dataset *data, sheaf_erro
     if (!s->rebatches && s->workers == 1) {
         d->spec = sheaf_element_spec_keep(sheaf_dataset_element_spec(data));
         d->datasets[0] = sheaf_dataset_ref(data);
-        return keep_why(d, "not sharded: one worker reads the whole dataset", err);
+        return keep_policy(d, "not sharded: one worker reads the whole dataset", err);
     }
     struct sheaf__split where = {
         .workers = s->workers, .worker = s->worker_id, .replicas = s->local, .agreed = true};
     struct sheaf__split_dataset made;
     SHEAF__TRY(sheaf__split_make(data, &where, &made, err));
-    sheaf_status status = keep_why(d, made.why, err);
+    sheaf_status status = keep_policy(d, made.why, err);
     if (made.policy == SHEAF_AUTOSHARD_DATA)
         d->certain.steps = count_steps(data, 1, s->total);
     d->datasets[0] = sheaf_dataset_ref(made.dataset);
