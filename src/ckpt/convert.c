@@ -23,12 +23,6 @@ sheaf_status sheaf__convert_goes_on(sheaf_error *err)
                            : SHEAF_OK;
 }
 
-void sheaf__convert_sweep(const char *path)
-{
-    size_t count;
-    (void)sheaf__file_sweep(path, &count, NULL);
-}
-
 static sheaf_status copy_graph(const struct sheaf__convert *c,
                                const struct sheaf__convert_item *item, sheaf__convert_put_fn put,
                                void *user, sheaf_error *err)

@@ -23,8 +23,6 @@ struct sheaf__convert {
 
 /* SHEAF_ERR_CANCELLED once the program asked to stop: asked before every piece, and before what is written gets its name. */
 sheaf_status sheaf__convert_goes_on(sheaf_error *err);
-/* Deletes what a conversion to this file left beside it that was killed. */
-void sheaf__convert_sweep(const char *path);
 /* What takes the bytes of a tensor. */
 typedef sheaf_status (*sheaf__convert_put_fn)(void *user, const void *data, size_t size,
                                               sheaf_error *err);

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "ckpt/sweep.h"
 #include "format/npy.h"
 #include "format/zip.h"
 #include "tensor/frame.h"
@@ -150,7 +151,7 @@ static sheaf_status add_member(struct sheaf__zip_writer *w, const struct sheaf__
 sheaf_status sheaf__convert_to_npz(const struct sheaf__convert *c, sheaf_error *err)
 {
     struct sheaf__zip_writer *w = NULL;
-    sheaf__convert_sweep(c->to);
+    sheaf__sweep_file(c->to);
     SHEAF__TRY(sheaf__zip_writer_open(c->to, &w, err));
     for (size_t i = 0; i < c->count; i++) {
         const sheaf_status status = add_member(w, c, &c->items[i], err);

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "ckpt/sweep.h"
 #include "format/safetensors.h"
 
 #include <stdlib.h>
@@ -115,7 +116,7 @@ static sheaf_status write_file(struct writing *w, size_t number, sheaf_error *er
     if (!list || !path)
         status = sheaf__no_memory(err, "writing a safetensors file");
     if (status >= 0) {
-        sheaf__convert_sweep(path);
+        sheaf__sweep_file(path);
         status = sheaf__file_open(path, SHEAF__FILE_REPLACE, &w->open[number], err);
     }
     if (status >= 0) {
@@ -169,8 +170,7 @@ static sheaf_status write_index(const struct writing *w, sheaf_error *err)
     struct sheaf__str json = {0};
     char *path = sheaf__printf("%s.safetensors" INDEX, w->stem);
     put_index(w, &json);
-    if (path)
-        sheaf__convert_sweep(path);
+    sheaf__sweep_file(path);
     sheaf_status status = path && !json.failed
                               ? sheaf__file_replace(path, json.text, json.size, err)
                               : sheaf__no_memory(err, "the index of a safetensors file");

@@ -83,19 +83,20 @@ sheaf_status sheaf__sweep_make_temporary(const char *path, sheaf_error *err)
     return sheaf__file_mkdir(path, 0, err);
 }
 
-/* NULL is nothing. */
-static void sweep_file(char *path)
+void sheaf__sweep_file(const char *path)
 {
     size_t count;
     if (path)
         (void)sheaf__file_sweep(path, &count, NULL);
-    sheaf__free(path);
 }
 
 void sheaf__sweep_beside(const char *path)
 {
-    sweep_file(sheaf__bundle_index_path(path));
-    sweep_file(sheaf__sidecar_path(path));
+    char *index = sheaf__bundle_index_path(path), *sidecar = sheaf__sidecar_path(path);
+    sheaf__sweep_file(index);
+    sheaf__sweep_file(sidecar);
+    sheaf__free(sidecar);
+    sheaf__free(index);
 }
 
 void sheaf__sweep_unfinished(const char *path)

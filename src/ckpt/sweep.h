@@ -16,6 +16,8 @@ void sheaf__sweep_temporary(const char *path);
 /* Makes it, without what an earlier save left. Files of somebody else in it do no harm;
  * FAILED_PRECONDITION if it is a symbolic link, or no directory. */
 sheaf_status sheaf__sweep_make_temporary(const char *path, sheaf_error *err);
+/* Removes what processes that died were about to put in place of the file; NULL is nothing. */
+void sheaf__sweep_file(const char *path);
 /* Removes what processes that died were about to put in place as index and sidecar of `path`. */
 void sheaf__sweep_beside(const char *path);
 /* Removes the files of checkpoint `path` if a save of it did not come to its end: without an index. */
