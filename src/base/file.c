@@ -15,12 +15,17 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Bytes that the disk is asked to begin with at a time. */
+#define SYNC_STEP (1 << 20)
+
 struct sheaf__file {
     const struct sheaf__fs *fs;
     void *handle;
     char *path;      /* as the caller gave it */
     char *temporary; /* where SHEAF__FILE_REPLACE writes, else NULL */
     uint64_t at;     /* where sheaf__file_write goes on */
+    bool early;      /* the disk is asked to begin while the file is written */
+    uint64_t begun;  /* up to where it was */
 };
 
 static const struct sheaf__fs *the_fs(void)
@@ -110,6 +115,7 @@ sheaf_status sheaf__file_open(const char *path, enum sheaf__file_mode mode,
         free_file(f);
         return sheaf__no_memory(err, "a file");
     }
+    f->early = replace && sheaf__config_int(SHEAF__CONFIG_FSYNC);
     int code = replace ? open_temporary(f) : f->fs->open(f->fs->user, path, mode, &f->handle);
     if (!code && mode == SHEAF__FILE_APPEND) {
         code = f->fs->look(f->fs->user, f->handle, &stat);
@@ -248,10 +254,22 @@ sheaf_status sheaf__file_write_at(struct sheaf__file *file, uint64_t offset, con
     return SHEAF_OK;
 }
 
+/* A file that is synced at its end is written to the disk from its beginning on, while what follows is being made: the
+ * sync then waits for the last of it alone. */
+static void begin_sync(struct sheaf__file *file)
+{
+    if (!file->early || file->at - file->begun < SYNC_STEP)
+        return;
+    file->fs->begin_sync(file->fs->user, file->handle, file->begun, file->at - file->begun);
+    file->begun = file->at;
+}
+
 sheaf_status sheaf__file_write(struct sheaf__file *file, const void *data, size_t size,
                                sheaf_error *err)
 {
-    return sheaf__file_write_at(file, file->at, data, size, err);
+    SHEAF__TRY(sheaf__file_write_at(file, file->at, data, size, err));
+    begin_sync(file);
+    return SHEAF_OK;
 }
 
 sheaf_status sheaf__file_look(struct sheaf__file *file, struct sheaf__file_stat *stat,

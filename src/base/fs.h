@@ -16,6 +16,8 @@ struct sheaf__fs {
     int (*write_at)(void *user, void *handle, uint64_t offset, const void *data, size_t size,
                     size_t *done);
     int (*sync)(void *user, void *handle);
+    /* A hint that the bytes from `offset` on will be synced, and that the disk may begin. */
+    void (*begin_sync)(void *user, void *handle, uint64_t offset, uint64_t size);
     int (*look)(void *user, void *handle, struct sheaf__file_stat *stat);
     int (*truncate)(void *user, void *handle, uint64_t size);
     int (*lock)(void *user, void *handle);

@@ -74,6 +74,12 @@ static int f_sync(void *user, void *handle)
     return code ? code : f->inner->sync(f->inner->user, handle);
 }
 
+static void f_begin_sync(void *user, void *handle, uint64_t offset, uint64_t size)
+{
+    struct faulty *f = user;
+    f->inner->begin_sync(f->inner->user, handle, offset, size);
+}
+
 static int f_look(void *user, void *handle, struct sheaf__file_stat *stat)
 {
     struct faulty *f = user;
@@ -194,6 +200,7 @@ struct sheaf__fs *sheaf__fs_faulty_new(const struct sheaf__fs *inner)
         .read_at = f_read_at,
         .write_at = f_write_at,
         .sync = f_sync,
+        .begin_sync = f_begin_sync,
         .look = f_look,
         .truncate = f_truncate,
         .lock = f_lock,

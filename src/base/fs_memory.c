@@ -346,6 +346,12 @@ static int m_sync(void *user, void *handle)
     return code;
 }
 
+/* Here nothing goes to a disk by itself. */
+static void m_begin_sync(void *user, void *handle, uint64_t offset, uint64_t size)
+{
+    (void)user, (void)handle, (void)offset, (void)size;
+}
+
 static int m_look(void *user, void *handle, struct sheaf__file_stat *stat)
 {
     struct memory *m = user;
@@ -491,6 +497,7 @@ struct sheaf__fs *sheaf__fs_memory_new(void)
         .read_at = m_read_at,
         .write_at = m_write_at,
         .sync = m_sync,
+        .begin_sync = m_begin_sync,
         .look = m_look,
         .truncate = m_truncate,
         .lock = m_lock,

@@ -107,6 +107,13 @@ static int sync_file(void *user, void *handle)
     return fdatasync(descriptor(handle)) < 0 ? errno : 0;
 }
 
+/* What goes wrong on the way to the disk is told by the sync. */
+static void begin_sync(void *user, void *handle, uint64_t offset, uint64_t size)
+{
+    (void)user;
+    (void)sync_file_range(descriptor(handle), (off_t)offset, (off_t)size, SYNC_FILE_RANGE_WRITE);
+}
+
 static struct sheaf__file_stat stat_of(const struct stat *st)
 {
     return (struct sheaf__file_stat){
@@ -286,6 +293,7 @@ const struct sheaf__fs *sheaf__fs_system(void)
         .read_at = read_at,
         .write_at = write_at,
         .sync = sync_file,
+        .begin_sync = begin_sync,
         .look = look_at,
         .truncate = truncate_file,
         .lock = lock_file,

@@ -470,6 +470,52 @@ static void the_first_three_descriptors_are_the_programs(void **state)
     sheaf__strings_clear(&names);
 }
 
+/* What the disk was asked to begin with: all from the beginning, in one stretch. */
+static uint64_t begun_to;
+
+static void note_begin(void *user, void *handle, uint64_t offset, uint64_t size)
+{
+    (void)user;
+    (void)handle;
+    assert_int_equal(offset, begun_to);
+    begun_to += size;
+}
+
+/* Bytes that the disk was asked to begin with while a file of 3 MiB and a little was written. */
+static uint64_t begun_by(enum sheaf__file_mode mode, const char *fsync)
+{
+    enum { PART = 300000, PARTS = 11 };
+    const char *path = rig_path("begun"), *const environment[] = {fsync, NULL};
+    struct sheaf__fs fs = *sheaf__fs_system();
+    struct sheaf__file *f = NULL;
+    sheaf_context *context = NULL;
+    sheaf_error err = {0};
+    char *part = sheaf__calloc(1, PART);
+    rig_ok(sheaf_context_new(&(sheaf_context_options){.environment = environment}, &context, &err),
+           &err);
+    sheaf_context *before = sheaf_context_enter(context);
+    fs.begin_sync = note_begin;
+    sheaf__context_set_fs(context, &fs);
+    begun_to = 0;
+    rig_ok(sheaf__file_open(path, mode, &f, &err), &err);
+    for (int i = 0; i < PARTS; i++)
+        rig_ok(sheaf__file_write(f, part, PART, &err), &err);
+    rig_ok(mode == SHEAF__FILE_REPLACE ? sheaf__file_commit(f, &err) : sheaf__file_close(f, &err),
+           &err);
+    sheaf_context_enter(before);
+    sheaf_context_free(context);
+    sheaf__free(part);
+    return begun_to;
+}
+
+static void the_disk_begins_while_a_file_is_written(void **state)
+{
+    (void)state;
+    assert_in_range(begun_by(SHEAF__FILE_REPLACE, "SHEAF_FSYNC=1"), 2 << 20, 11 * 300000);
+    assert_int_equal(begun_by(SHEAF__FILE_REPLACE, "SHEAF_FSYNC=0"), 0);
+    assert_int_equal(begun_by(SHEAF__FILE_CREATE, "SHEAF_FSYNC=1"), 0);
+}
+
 static void a_pipe_is_waited_for_until_the_program_is_stopped(void **state)
 {
     (void)state;
@@ -512,6 +558,7 @@ int main(void)
         rig_test(survives_failed_allocations),
         rig_test(read_only_directories_refuse),
         rig_test(the_first_three_descriptors_are_the_programs),
+        rig_test(the_disk_begins_while_a_file_is_written),
         rig_test(a_pipe_is_waited_for_until_the_program_is_stopped),
     };
     return rig_run(tests);
