@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/pool.h"
 #include "base/str.h"
 #include "base/thread.h"
 #include "base/trace.h"
@@ -284,6 +285,8 @@ static void write_checkpoint(void *user)
 {
     SHEAF__TRACE("checkpoint.write");
     struct sheaf__ckpt_saving *s = user;
+    if (s->job.snapshot)
+        sheaf__pool_set_alone(true); /* the pool is the steps' */
     SHEAF_FRAME
     {
         if (write_all(s, &s->fault) < 0)

@@ -4,6 +4,7 @@
 #include "base/crc32c.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "tensor/device.h"
 #include "tensor/shape.h"
 #include "tensor/tensor.h"
 
@@ -13,6 +14,7 @@
 
 struct sheaf__bundle_writer {
     char *prefix;
+    struct sheaf__device *host;
     struct sheaf__file *file; /* beside its place until it is committed */
     uint64_t size;            /* of the data file so far, `pending` included */
     uint8_t *pending;         /* CHUNK bytes; `filled` of them are not written yet */
@@ -46,11 +48,12 @@ sheaf_status sheaf__bundle_writer_open(const char *prefix, struct sheaf__bundle_
     char *path = sheaf__bundle_data_path(prefix, 0, 1);
     sheaf_status status = SHEAF_OK;
     if (w) {
+        w->host = sheaf__device_host(NULL);
         w->prefix = sheaf__strdup(prefix);
         w->pending = sheaf__alloc_aligned(CHUNK);
         w->index.shards = 1;
     }
-    if (!w || !path || !w->prefix || !w->pending)
+    if (!w || !path || !w->host || !w->prefix || !w->pending)
         status = sheaf__no_memory(err, "writing a checkpoint");
     else
         status = sheaf__file_open(path, SHEAF__FILE_REPLACE, &w->file, err);
@@ -70,22 +73,53 @@ static sheaf_status flush(struct sheaf__bundle_writer *w, sheaf_error *err)
     return size ? sheaf__file_write(w->file, w->pending, size, err) : SHEAF_OK;
 }
 
-/* Appends bytes of the present tensor. What is checksummed is written while it is in the cache. */
+/* CHUNK bytes of the present tensor. */
+struct chunk {
+    struct sheaf__bundle_writer *writer;
+    const uint8_t *bytes;
+    sheaf_status status; /* of writing them */
+    sheaf_error *err;
+};
+
+/* One thread writes while another takes the checksum; where there is one, it finds them in the cache. */
+static void write_or_sum(size_t which, void *user)
+{
+    struct chunk *c = user;
+    struct sheaf__bundle_writer *w = c->writer;
+    if (which == 0)
+        c->status = sheaf__file_write(w->file, c->bytes, CHUNK, c->err);
+    else
+        w->crc = sheaf__crc32c_extend(w->crc, c->bytes, CHUNK);
+}
+
+static sheaf_status put_chunk(struct sheaf__bundle_writer *w, const uint8_t *bytes,
+                              sheaf_error *err)
+{
+    struct chunk c = {.writer = w, .bytes = bytes, .err = err};
+    SHEAF__TRY(flush(w, err));
+    sheaf__device_run(w->host, 2, write_or_sum, &c);
+    return c.status;
+}
+
+static sheaf_status put_part(struct sheaf__bundle_writer *w, const uint8_t *bytes, size_t size,
+                             sheaf_error *err)
+{
+    w->crc = sheaf__crc32c_extend(w->crc, bytes, size);
+    if (size > CHUNK - w->filled)
+        SHEAF__TRY(flush(w, err));
+    memcpy(w->pending + w->filled, bytes, size);
+    w->filled += size;
+    return SHEAF_OK;
+}
+
+/* Appends bytes of the present tensor. */
 static sheaf_status put(struct sheaf__bundle_writer *w, const void *data, size_t size,
                         sheaf_error *err)
 {
     const uint8_t *bytes = data;
     while (size) {
         size_t part = size < CHUNK ? size : CHUNK;
-        w->crc = sheaf__crc32c_extend(w->crc, bytes, part);
-        if (part > CHUNK - w->filled)
-            SHEAF__TRY(flush(w, err));
-        if (part == CHUNK) {
-            SHEAF__TRY(sheaf__file_write(w->file, bytes, part, err));
-        } else {
-            memcpy(w->pending + w->filled, bytes, part);
-            w->filled += part;
-        }
+        SHEAF__TRY(part == CHUNK ? put_chunk(w, bytes, err) : put_part(w, bytes, part, err));
         w->size += part;
         bytes += part;
         size -= part;
