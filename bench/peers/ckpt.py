@@ -30,10 +30,17 @@ class Saving:
     def measure(self):
         self.files.make()
         if not self.warm:
-            self.once()
+            self.warm_up()
         self.warm = True
         gib = self.files.count * self.files.shape[0] * (self.files.shape + (1,))[1] * 4 / 2**30
         line(self.peer, self.work, gib / self.once(), "GiB/s")
+        self.drop()
+
+    def warm_up(self):
+        self.once()
+        self.drop()
+
+    def drop(self):
         for name in self.files.names():
             os.unlink(name)
 
@@ -43,6 +50,9 @@ class Restoring(Saving):
         begin = time.perf_counter()
         self.files.restore()
         return time.perf_counter() - begin
+
+    def warm_up(self):
+        self.once()
 
     def measure(self):
         self.files.make()
@@ -54,6 +64,7 @@ def take(peer, make_files):
     large, small = make_files(*LARGE), make_files(*SMALL)
     take_works([
         Saving(peer, "save 64x16MiB", large, False),
+        Saving(peer, "save 64x16MiB, none with fsync", large, False),
         Saving(peer, "save 64x16MiB, all with fsync", large, True),
         Restoring(peer, "restore 64x16MiB", large, False),
         Saving(peer, "save 100000x1KiB, none with fsync", small, False),
