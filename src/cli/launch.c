@@ -7,10 +7,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -206,25 +204,6 @@ static int start_tasks(struct sheaf__launch *l)
     return 0;
 }
 
-/* Children that left their task's group were given to us when their parents ended. */
-static void kill_orphans(const struct sheaf__launch *l)
-{
-    char path[64];
-    snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
-    for (bool any = true; any;) {
-        any = false;
-        FILE *list = fopen(path, "re");
-        int pid;
-        while (list && fscanf(list, "%d", &pid) == 1)
-            if (pid != l->guard.pid) {
-                kill(pid, SIGKILL);
-                any = waitpid(pid, NULL, 0) == pid || any;
-            }
-        if (list)
-            fclose(list);
-    }
-}
-
 /* A log that is not whole is a failure of the run. */
 static void close_log(struct sheaf__launch *l, struct sheaf__launched *t)
 {
@@ -242,7 +221,7 @@ static void clean_up(struct sheaf__launch *l)
 {
     for (int i = 0; i < l->count; i++)
         sheaf__task_signal(&l->tasks[i], SIGKILL);
-    kill_orphans(l);
+    sheaf__orphans_kill(&l->orphans);
     sheaf__guard_finish(&l->guard);
     sheaf__run_secret_remove(&l->secret); /* had somebody killed the guard */
     for (int i = 0; i < l->count; i++) {
@@ -273,7 +252,9 @@ static int prepare(struct sheaf__launch *l)
     code = sheaf__run_secret_write(&l->secret);
     if (code)
         return failed(code, "write", l->secret.path);
-    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    code = sheaf__orphans_take(&l->orphans);
+    if (code)
+        return failed(code, "watch", "processes");
     return start_tasks(l);
 }
 

@@ -6,6 +6,7 @@
 
 #include "cli/guard.h"
 #include "cli/launch_say.h"
+#include "cli/orphans.h"
 #include "cli/secret.h"
 #include "cli/task.h"
 
@@ -37,6 +38,7 @@ struct sheaf__launch {
     struct sheaf__launched *tasks;
     int count;
     struct sheaf__guard guard;
+    struct sheaf__orphans orphans;
     struct sheaf__run_secret secret;
     struct sheaf__said said;
     sigset_t mask; /* as the caller had it */

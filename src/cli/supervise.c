@@ -210,14 +210,14 @@ static void plan_ends(const struct watch *w)
 
 /* Processes that left their task's group are the launcher's children once their parents end; it
  * must not leave them as zombies. A task that has ended just now is for the next round. */
-static void reap_orphans(const struct sheaf__launch *l)
+static void reap_orphans(struct sheaf__launch *l)
 {
     siginfo_t info = {0};
     while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid) {
         for (int i = 0; i < l->count; i++)
             if (info.si_pid == l->tasks[i].pid && !l->tasks[i].ended)
                 return;
-        waitpid(info.si_pid, NULL, 0);
+        sheaf__orphans_reap(&l->orphans, info.si_pid);
         info.si_pid = 0;
     }
 }

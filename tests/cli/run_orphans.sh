@@ -59,3 +59,14 @@ wait $!
 echo $?
 cat said >&2
 left "sleep 1000.4$marker"
+echo --- children that are not its own
+cat >own <<'X'
+exec 3> >(read -r _; sleep 0.2; echo mine goes on >"$1")
+exec $SHEAF run -- sh -c "setsid sleep 1000.6$2 & sleep 0.3; exit 6"
+X
+SHEAF=$SHEAF bash own mine $marker 2>err
+echo $?
+cat err >&2
+left "sleep 1000.6$marker"
+for _ in $(seq 50); do grep -qs on mine && break; sleep 0.1; done
+cat mine
