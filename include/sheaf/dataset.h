@@ -319,7 +319,9 @@ typedef struct sheaf_dataset_options {
     /** Corrupt records of files that are skipped, with a warning, where the first one would be an error: so many of each file,
      *  and so many of all files in one pass over the data; of several workers, that each of them meets. 0: not limited in
      *  this way, but if both are 0, none is skipped. SHEAF_INFINITE: any number. What is behind a length that is wrong
-     *  cannot be found: the rest of the file is lost, and counts as one record. See sheaf_iterator_account(). */
+     *  cannot be found: the rest of the file is lost, and counts as one record. Where there are more than may be skipped, those are
+     *  whose turn comes first in the order of the elements, whoever reads ahead (for what is `unordered`, any). See
+     *  sheaf_iterator_account(). */
     int64_t skip_corrupt_per_file, skip_corrupt;
     /** Bytes of memory for elements that an iterator makes ahead, what holds them included, about: prefetch and the parallel
      *  stages share it alike, and stop for a while when they hold their part, whatever their number of elements; one element

@@ -179,6 +179,13 @@ bool sheaf__account_forgives(const struct sheaf__account *a)
     return a && (a->per_file != 0 || a->in_all != 0);
 }
 
+bool sheaf__account_limits(const struct sheaf__account *a)
+{
+    while (a && a->above)
+        a = a->above;
+    return a && a->in_all > 0;
+}
+
 static bool is_used_up(int64_t limit, uint64_t used)
 {
     return limit > 0 && used >= (uint64_t)limit;
@@ -234,13 +241,34 @@ static sheaf_status skip(struct sheaf__account *a, struct sheaf__account_file *f
     return SHEAF_OK;
 }
 
+static struct sheaf__account_file *last_file_of(struct sheaf__account_file *file)
+{
+    while (file->above)
+        file = file->above;
+    return file;
+}
+
+/* One that was met, and any when nothing is left, are decided on. */
+bool sheaf__account_charges(struct sheaf__account *a, struct sheaf__account_file *file,
+                            uint64_t record)
+{
+    if (!file || !sheaf__account_limits(a))
+        return false;
+    file = last_file_of(file);
+    a = last_of(a);
+    sheaf__mutex_lock(&a->lock);
+    const bool open = record >= file->reached && !is_used_up(a->per_file, file->skipped) &&
+                      !is_used_up(a->in_all, a->skipped);
+    sheaf__mutex_unlock(&a->lock);
+    return open;
+}
+
 sheaf_status sheaf__account_skip(struct sheaf__account *a, struct sheaf__account_file *file,
                                  uint64_t record, uint64_t lost, sheaf_error *err)
 {
     if (!a || !file)
         return err->status;
-    while (file->above)
-        file = file->above;
+    file = last_file_of(file);
     a = last_of(a);
     sheaf__mutex_lock(&a->lock);
     const sheaf_status status = skip(a, file, record, lost, err);

@@ -40,6 +40,11 @@ sheaf_status sheaf__account_open(struct sheaf__account *a, const char *path,
 void sheaf__account_read(struct sheaf__account *a, struct sheaf__account_file *file, uint64_t count,
                          uint64_t to);
 bool sheaf__account_forgives(const struct sheaf__account *a);
+/* Whether the number of all files is limited: then it matters which corrupt record is met first. */
+bool sheaf__account_limits(const struct sheaf__account *a);
+/* Whether it does for this one. */
+bool sheaf__account_charges(struct sheaf__account *a, struct sheaf__account_file *file,
+                            uint64_t record);
 /* Record `record` is corrupt as `err` says, and with it `lost` bytes behind which nothing can be read.
  * SHEAF_OK: it is skipped, and counted. Else the error, which says what is used up. */
 sheaf_status sheaf__account_skip(struct sheaf__account *a, struct sheaf__account_file *file,

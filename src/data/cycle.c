@@ -17,7 +17,7 @@ void sheaf__cycle_start(struct sheaf__cycle *c, struct sheaf__iter *stage,
 void sheaf__cycle_free(struct sheaf__cycle *c)
 {
     for (size_t i = 0; i < c->used; i++)
-        sheaf__iter_free(c->slots[i]);
+        sheaf__source_free(c->slots[i]);
     sheaf__free(c->slots);
     sheaf__rows_free(&c->name);
     *c = (struct sheaf__cycle){0};
@@ -47,10 +47,15 @@ static sheaf_status fill_slot(struct sheaf__cycle *c, sheaf_error *err)
         return status < 0 ? status : SHEAF_OK;
     if (!sheaf__array_reserve((void **)&c->slots, &c->capacity, c->at + 1, sizeof(*c->slots)))
         return sheaf__no_memory(err, "an interleave");
-    struct sheaf__iter *opened = NULL;
-    SHEAF__TRY(
-        sheaf__interleave_open(c->stage, sheaf__rows_front(&c->name), c->flow, &opened, err));
-    c->slots[c->at] = opened;
+    struct sheaf__source *s = sheaf__source_new(c->flow, c->crew);
+    if (!s)
+        return sheaf__no_memory(err, "an interleave");
+    status = sheaf__interleave_open(c->stage, sheaf__rows_front(&c->name), &s->flow, &s->iter, err);
+    if (status < 0) {
+        sheaf__source_free(s);
+        return status;
+    }
+    c->slots[c->at] = s;
     if (c->at == c->used)
         c->used++;
     c->open++;
@@ -81,7 +86,7 @@ static sheaf_status leave_slot(struct sheaf__cycle *c, size_t count, sheaf_statu
     /* Where threads run, an error has the place of an element (interleave_crew.c). */
     c->in_block += count + (status < 0 && c->p->threads > 0);
     if (status == SHEAF_END) {
-        sheaf__iter_free(c->slots[c->at]);
+        sheaf__source_free(c->slots[c->at]);
         c->slots[c->at] = NULL;
         c->open--;
     }
@@ -99,8 +104,8 @@ sheaf_status sheaf__cycle_next(struct sheaf__cycle *c, size_t want, struct sheaf
         if (status != SHEAF_OK)
             return status;
         const size_t left = c->p->block - c->in_block;
-        status =
-            sheaf__interleave_pull(c->p, c->slots[c->at], want < left ? want : left, rows, err);
+        status = sheaf__interleave_pull(c->p, c->slots[c->at]->iter, want < left ? want : left,
+                                        rows, err);
         want -= rows->count - before;
         SHEAF__TRY(leave_slot(c, rows->count - before, status, err));
     }
@@ -116,7 +121,7 @@ static uint64_t sure_rounds(const struct sheaf__cycle *c, uint64_t count)
         return 0;
     uint64_t rounds = count / c->p->block / c->open;
     for (size_t i = 0; i < c->used && rounds > 0; i++) {
-        const uint64_t sure = c->slots[i] ? sheaf__iter_sure(c->slots[i]) : UINT64_MAX;
+        const uint64_t sure = c->slots[i] ? sheaf__iter_sure(c->slots[i]->iter) : UINT64_MAX;
         rounds = sure / c->p->block < rounds ? sure / c->p->block : rounds;
     }
     return rounds;
@@ -128,9 +133,8 @@ static sheaf_status pass_rounds(struct sheaf__cycle *c, uint64_t rounds,
     sheaf_status status = SHEAF_OK;
     for (size_t i = 0; i < c->used && status >= 0; i++)
         if (c->slots[i])
-            status = sheaf__iter_pass(c->slots[i], rounds * c->p->block, passed, err);
-    c->lost = status < 0;
-    return status;
+            status = sheaf__iter_pass(c->slots[i]->iter, rounds * c->p->block, passed, err);
+    return status < 0 ? sheaf__iter_break(c->stage, err) : SHEAF_OK;
 }
 
 sheaf_status sheaf__cycle_pass(struct sheaf__cycle *c, uint64_t count, struct sheaf__passed *passed,
@@ -146,7 +150,8 @@ sheaf_status sheaf__cycle_pass(struct sheaf__cycle *c, uint64_t count, struct sh
             SHEAF__TRY(pass_rounds(c, rounds, passed, err));
         } else {
             const uint64_t left = c->p->block - c->in_block;
-            status = sheaf__iter_pass(c->slots[c->at], count < left ? count : left, passed, err);
+            status =
+                sheaf__iter_pass(c->slots[c->at]->iter, count < left ? count : left, passed, err);
             SHEAF__TRY(leave_slot(c, (size_t)(passed->count - before), status, err));
         }
         count -= passed->count - before;

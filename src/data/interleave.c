@@ -11,6 +11,7 @@
 
 struct interleave_iter {
     struct sheaf__iter base;
+    struct sheaf__flow flow; /* of the cycle */
     struct sheaf__cycle cycle;
     struct sheaf__interleave_crew *crew; /* in its place */
 };
@@ -121,8 +122,10 @@ static sheaf_status start(struct sheaf__iter *base, sheaf_error *err)
     const struct sheaf__interleave *p = sheaf__iter_params(base);
     if (p->threads > 0)
         return sheaf__interleave_crew_new(base, &it->crew, err);
-    sheaf__cycle_start(&it->cycle, base, base->flow);
-    SHEAF__TRY(sheaf__iter_input(base, 0, base->flow, err));
+    it->flow = *base->flow;
+    sheaf__flow_branch(&it->flow);
+    sheaf__cycle_start(&it->cycle, base, &it->flow);
+    SHEAF__TRY(sheaf__iter_input(base, 0, &it->flow, err));
     it->cycle.input = base->inputs[0];
     return SHEAF_OK;
 }
@@ -139,11 +142,8 @@ static sheaf_status pass(struct sheaf__iter *base, uint64_t count, struct sheaf_
                          sheaf_error *err)
 {
     struct interleave_iter *it = (struct interleave_iter *)base;
-    struct sheaf__cycle *c = it->crew ? sheaf__interleave_crew_cycle(it->crew) : &it->cycle;
-    if (!c)
-        return sheaf__iter_drop(base, count, passed, err);
-    sheaf_status status = sheaf__cycle_pass(c, count, passed, err);
-    return c->lost ? sheaf__iter_break(base, err) : status;
+    return it->crew ? sheaf__interleave_crew_pass(it->crew, count, passed, err)
+                    : sheaf__cycle_pass(&it->cycle, count, passed, err);
 }
 
 static void stop(struct sheaf__iter *base)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/array.h"
 #include "base/error.h"
-#include "base/list.h"
 #include "base/mem.h"
 #include "data/function.h"
 #include "data/interleave.h"
 
-/* The sequential order of interleave, read ahead by threads. A source is one input's dataset:
+/* The sequential order of interleave, read ahead by threads. A source, one input's dataset, is
  * opened ahead in the order of the input, waiting in `future` until the consumer puts it into a
  * slot of the cycle. Threads fill the sources that the consumer comes to first. */
 
@@ -13,21 +13,12 @@
 #define FULL_BYTES (64u << 10)
 #define READ_ROWS  32 /* at a time */
 
-struct source {
-    struct sheaf__list_node node; /* in `future` */
-    struct sheaf__block *name;    /* the input's element; NULL: opened */
-    struct sheaf__iter *iter;
-    struct sheaf__rows rows; /* read ahead */
-    uint64_t bytes;          /* of them, about */
-    sheaf_error err;         /* after the rows; reading goes on once it was taken */
-    bool ended;              /* after the rows, and the error */
-    bool busy;               /* a thread has it */
-};
-
 struct sheaf__interleave_crew {
     struct sheaf__iter *it;
     const struct sheaf__interleave *p;
-    struct sheaf__flow flow; /* of the input and all sources */
+    struct sheaf__flow flow;       /* of all sources */
+    struct sheaf__flow input_flow; /* the same, behind another gate: */
+    struct sheaf__gate input_gate;
     bool unordered;
     struct sheaf__cycle cycle; /* until the threads run */
     struct sheaf__thread **threads;
@@ -38,22 +29,80 @@ struct sheaf__interleave_crew {
     struct sheaf__cond hired; /* more threads shall work */
     struct sheaf__crew_size size;
     int arrived; /* threads that have a number */
-    struct source **slots;
+    struct sheaf__source **slots;
+    size_t used, capacity; /* those that were ever filled, room */
+    size_t most;           /* that there can be */
     size_t open, at, in_block;
-    uint64_t row_bytes;  /* of those that were read last; 0: none yet */
-    struct source *dead; /* to be freed by the consumer, without the lock */
+    uint64_t row_bytes;         /* of those that were read last; 0: none yet */
+    struct sheaf__source *dead; /* to be freed by the consumer, without the lock */
     struct sheaf__list future;
-    int future_count;
+    size_t future_count;
     bool input_busy, input_ended;
     bool no_memory; /* the input was given up; to be told at the end */
+    bool awaited;   /* the consumer is there */
 };
 
-static struct source *source_new(void)
+/* ---- the turn of what is read ahead ---- */
+
+/* Passes the gate when `ready` says so, under the lock, or while the threads do not run yet. */
+static sheaf_status await(struct sheaf__interleave_crew *crew,
+                          bool (*ready)(const struct sheaf__interleave_crew *,
+                                        const struct sheaf__source *),
+                          const struct sheaf__source *s, sheaf_error *err)
 {
-    return sheaf__calloc(1, sizeof(struct source));
+    const struct sheaf__wait wait = {SHEAF__NO_DEADLINE, crew->flow.token, NULL};
+    sheaf_status status = SHEAF_OK;
+    sheaf__mutex_lock(&crew->lock);
+    while (status >= 0 && !crew->cycle.stage && !(crew->awaited && ready(crew, s)))
+        status = sheaf__cond_wait(&crew->changed, &crew->lock, &wait, err);
+    sheaf__mutex_unlock(&crew->lock);
+    return status;
 }
 
-static void source_free(struct source *s)
+static struct sheaf__source *at_hand(const struct sheaf__interleave_crew *crew)
+{
+    return crew->at < crew->used ? crew->slots[crew->at] : NULL;
+}
+
+static bool is_its_turn(const struct sheaf__interleave_crew *crew, const struct sheaf__source *s)
+{
+    return at_hand(crew) == s && s->rows.count == 0;
+}
+
+static sheaf_status await_turn(struct sheaf__gate *gate, sheaf_error *err)
+{
+    struct sheaf__source *s = SHEAF__CONTAINER(gate, struct sheaf__source, gate);
+    return await(s->crew, is_its_turn, s, err);
+}
+
+static bool is_inputs_turn(const struct sheaf__interleave_crew *crew, const struct sheaf__source *s)
+{
+    (void)s;
+    return !at_hand(crew) && crew->future_count == 0;
+}
+
+static sheaf_status await_inputs_turn(struct sheaf__gate *gate, sheaf_error *err)
+{
+    return await(SHEAF__CONTAINER(gate, struct sheaf__interleave_crew, input_gate), is_inputs_turn,
+                 NULL, err);
+}
+
+struct sheaf__source *sheaf__source_new(const struct sheaf__flow *flow,
+                                        struct sheaf__interleave_crew *crew)
+{
+    struct sheaf__source *s = sheaf__calloc(1, sizeof(*s));
+    if (!s)
+        return NULL;
+    s->flow = *flow;
+    s->crew = crew;
+    if (crew && flow->gate) {
+        s->gate = (struct sheaf__gate){flow->gate, await_turn};
+        s->flow.gate = &s->gate;
+    }
+    return s;
+}
+
+void sheaf__source_free(struct sheaf__source *s)
 {
     if (!s)
         return;
@@ -68,12 +117,12 @@ static void source_free(struct source *s)
 /* Bytes that one source may hold. */
 static uint64_t part_of_one(const struct sheaf__interleave_crew *crew)
 {
-    const uint64_t sources = crew->p->cycle + (uint64_t)crew->p->threads;
+    const uint64_t sources = crew->most + (uint64_t)crew->p->threads;
     return sheaf__tuner_share(crew->flow.tuner) / sources;
 }
 
 /* It has what the consumer takes of it at once, and some more, or as much as it may hold. */
-static bool is_full(const struct sheaf__interleave_crew *crew, const struct source *s)
+static bool is_full(const struct sheaf__interleave_crew *crew, const struct sheaf__source *s)
 {
     const bool much = s->rows.count >= FULL_ROWS || s->bytes >= FULL_BYTES;
     return s->rows.count > 0 &&
@@ -87,23 +136,23 @@ static size_t rows_to_read(const struct sheaf__interleave_crew *crew)
     return fit > READ_ROWS ? READ_ROWS : fit > 1 ? (size_t)fit : 1;
 }
 
-static bool wants_work(const struct sheaf__interleave_crew *crew, const struct source *s)
+static bool wants_work(const struct sheaf__interleave_crew *crew, const struct sheaf__source *s)
 {
     return s && !s->busy && !s->ended && s->err.status >= 0 && !is_full(crew, s);
 }
 
 /* The first source in the order of the consumer that can be read and, if `hungry`, has nothing to
  * give. */
-static struct source *find_source(const struct sheaf__interleave_crew *crew, bool hungry)
+static struct sheaf__source *find_source(const struct sheaf__interleave_crew *crew, bool hungry)
 {
-    for (size_t i = 0; i < crew->p->cycle; i++) {
-        struct source *s = crew->slots[(crew->at + i) % crew->p->cycle];
+    for (size_t i = 0; i < crew->used; i++) {
+        struct sheaf__source *s = crew->slots[(crew->at + i) % crew->used];
         if (wants_work(crew, s) && (!hungry || s->rows.count == 0))
             return s;
     }
     struct sheaf__list_node *node = sheaf__list_first(&crew->future);
     for (; node; node = sheaf__list_next(&crew->future, node)) {
-        struct source *s = SHEAF__CONTAINER(node, struct source, node);
+        struct sheaf__source *s = SHEAF__CONTAINER(node, struct sheaf__source, node);
         if (wants_work(crew, s) && (!hungry || s->rows.count == 0))
             return s;
     }
@@ -112,8 +161,8 @@ static struct source *find_source(const struct sheaf__interleave_crew *crew, boo
 
 static bool may_open(const struct sheaf__interleave_crew *crew)
 {
-    return !crew->input_busy && !crew->input_ended &&
-           crew->future_count < crew->p->threads + (crew->open == 0 ? (int)crew->p->cycle : 0);
+    const size_t most = (size_t)crew->p->threads + (crew->open == 0 ? crew->p->cycle : 0);
+    return !crew->input_busy && !crew->input_ended && crew->future_count < most;
 }
 
 /* ---- the work, without the lock ---- */
@@ -121,7 +170,7 @@ static bool may_open(const struct sheaf__interleave_crew *crew)
 /* Takes the next element of the input as a source to be opened. */
 static void take_input(struct sheaf__interleave_crew *crew)
 {
-    struct source *s = source_new();
+    struct sheaf__source *s = sheaf__source_new(&crew->flow, crew);
     struct sheaf__rows rows = {0};
     sheaf_error err;
     sheaf_status status = s ? sheaf__iter_pull(crew->it->inputs[0], 1, &rows, &err)
@@ -138,7 +187,7 @@ static void take_input(struct sheaf__interleave_crew *crew)
     if (status == SHEAF_END || !s) {
         crew->input_ended = true;
         crew->no_memory = crew->no_memory || !s;
-        source_free(s);
+        sheaf__source_free(s);
     } else {
         sheaf__list_append(&crew->future, &s->node);
         crew->future_count++;
@@ -148,7 +197,7 @@ static void take_input(struct sheaf__interleave_crew *crew)
 }
 
 /* Opens the source if need be and reads some rows; it is `busy`, so nobody else touches it. */
-static void read_ahead(struct sheaf__interleave_crew *crew, struct source *s, size_t want)
+static void read_ahead(struct sheaf__interleave_crew *crew, struct sheaf__source *s, size_t want)
 {
     struct sheaf__rows rows = {0};
     sheaf_error err = {0};
@@ -160,7 +209,7 @@ static void read_ahead(struct sheaf__interleave_crew *crew, struct source *s, si
         struct sheaf__stretch stretch;
         sheaf__function_watch(&watch, crew->it);
         sheaf__stretch_begin(&stretch, sheaf__note_work(crew->it->note));
-        status = sheaf__interleave_open(crew->it, s->name, &crew->flow, &s->iter, &err);
+        status = sheaf__interleave_open(crew->it, s->name, &s->flow, &s->iter, &err);
         sheaf__stretch_end(&stretch);
         sheaf__function_watch_end(&watch);
         sheaf__block_unref(s->name);
@@ -168,7 +217,7 @@ static void read_ahead(struct sheaf__interleave_crew *crew, struct source *s, si
         failed_open = status < 0;
     }
     if (status >= 0) {
-        want = s->iter->dataset->calls ? 1 : want;
+        want = s->iter->dataset->calls ? 1 : sheaf__iter_ahead(s->iter, want);
         status = sheaf__interleave_pull(crew->p, s->iter, want, &rows, &err);
         if (status < 0)
             sheaf__iter_unnamed(&err);
@@ -204,7 +253,7 @@ static void crew_main(void *user)
             status = sheaf__cond_wait(&crew->hired, &crew->lock, &wait, &ignored);
             continue;
         }
-        struct source *s = find_source(crew, true);
+        struct sheaf__source *s = find_source(crew, true);
         bool open = !s && may_open(crew);
         if (!s && !open)
             s = find_source(crew, false);
@@ -230,10 +279,13 @@ static void crew_main(void *user)
 
 /* ---- the consumer, all under the lock ---- */
 
+/* Slots are used from the first on: no farther than to the first that never was. */
 static void advance(struct sheaf__interleave_crew *crew)
 {
     crew->in_block = 0;
-    crew->at = (crew->at + 1) % crew->p->cycle;
+    crew->at++;
+    if (crew->at > crew->used || crew->at == crew->p->cycle)
+        crew->at = 0;
 }
 
 /* The slot at hand has given so many. */
@@ -244,7 +296,7 @@ static void take_turn(struct sheaf__interleave_crew *crew, size_t count)
         advance(crew);
 }
 
-static bool has_news(const struct source *s)
+static bool has_news(const struct sheaf__source *s)
 {
     return s && (s->rows.count > 0 || s->err.status < 0 || (s->ended && !s->busy));
 }
@@ -252,8 +304,8 @@ static bool has_news(const struct source *s)
 /* Goes to a slot of which something is ready, if order does not matter. */
 static void look_around(struct sheaf__interleave_crew *crew)
 {
-    for (size_t i = 0; crew->unordered && i < crew->p->cycle; i++) {
-        size_t at = (crew->at + i) % crew->p->cycle;
+    for (size_t i = 0; crew->unordered && i < crew->used; i++) {
+        size_t at = (crew->at + i) % crew->used;
         if (!has_news(crew->slots[at]))
             continue;
         crew->in_block = at == crew->at ? crew->in_block : 0;
@@ -267,7 +319,7 @@ static void look_around(struct sheaf__interleave_crew *crew)
 static sheaf_status read_slot(struct sheaf__interleave_crew *crew, size_t want,
                               struct sheaf__rows *rows, sheaf_error *err)
 {
-    struct source *s = crew->slots[crew->at];
+    struct sheaf__source *s = crew->slots[crew->at];
     if (!has_news(s))
         return SHEAF_PENDING;
     if (s->rows.count > 0) {
@@ -298,10 +350,14 @@ static sheaf_status read_slot(struct sheaf__interleave_crew *crew, size_t want,
  * left at all. */
 static sheaf_status fill_slot(struct sheaf__interleave_crew *crew, sheaf_error *err)
 {
+    if (!sheaf__array_reserve((void **)&crew->slots, &crew->capacity, crew->at + 1,
+                              sizeof(*crew->slots)))
+        return sheaf__no_memory(err, "an interleave");
     struct sheaf__list_node *node = sheaf__list_pop(&crew->future);
     if (node) {
         crew->future_count--;
-        crew->slots[crew->at] = SHEAF__CONTAINER(node, struct source, node);
+        crew->slots[crew->at] = SHEAF__CONTAINER(node, struct sheaf__source, node);
+        crew->used += crew->at == crew->used;
         crew->open++;
         return SHEAF_OK;
     }
@@ -320,23 +376,23 @@ static sheaf_status step(struct sheaf__interleave_crew *crew, size_t want, struc
                          sheaf_error *err)
 {
     if (crew->dead) {
-        struct source *dead = crew->dead;
+        struct sheaf__source *dead = crew->dead;
         crew->dead = NULL;
         sheaf__mutex_unlock(&crew->lock);
-        source_free(dead); /* may wait for threads of its own */
+        sheaf__source_free(dead); /* may wait for threads of its own */
         sheaf__mutex_lock(&crew->lock);
     }
     look_around(crew);
-    return crew->slots[crew->at] ? read_slot(crew, want, rows, err) : fill_slot(crew, err);
+    return at_hand(crew) ? read_slot(crew, want, rows, err) : fill_slot(crew, err);
 }
 
 /* Notes how many sources have something ready. */
 static void look(const struct sheaf__interleave_crew *crew)
 {
     uint64_t ready = 0;
-    for (size_t i = 0; crew->it->note && i < crew->p->cycle; i++)
+    for (size_t i = 0; crew->it->note && i < crew->used; i++)
         ready += crew->slots[i] && crew->slots[i]->rows.count > 0;
-    sheaf__note_fill(crew->it->note, ready, crew->p->cycle, sheaf__crew_size_now(&crew->size));
+    sheaf__note_fill(crew->it->note, ready, crew->most, sheaf__crew_size_now(&crew->size));
 }
 
 /* The consumer comes: perhaps the number of threads changes. */
@@ -349,36 +405,73 @@ static void arrive(struct sheaf__interleave_crew *crew)
 }
 
 /* The sources that were opened before the threads run. */
-static sheaf_status adopt_cycle(struct sheaf__interleave_crew *crew, sheaf_error *err)
+static void adopt_cycle(struct sheaf__interleave_crew *crew)
 {
     struct sheaf__cycle *c = &crew->cycle;
     if (!c->stage)
-        return SHEAF_OK; /* it was done before */
-    for (size_t i = 0; i < c->used; i++) {
-        if (!c->slots[i])
-            continue;
-        crew->slots[i] = source_new();
-        if (!crew->slots[i])
-            return sheaf__no_memory(err, "an interleave");
-        crew->slots[i]->iter = c->slots[i];
-        c->slots[i] = NULL;
-        crew->open++;
-    }
+        return; /* it was done before */
+    sheaf__mutex_lock(&crew->lock);
+    crew->slots = c->slots;
+    crew->used = c->used;
+    crew->capacity = c->capacity;
+    crew->open = c->open;
     crew->at = c->at;
     crew->in_block = c->in_block;
     crew->input_ended = c->input_ended;
+    c->slots = NULL;
+    c->used = 0;
     sheaf__cycle_free(c);
-    return SHEAF_OK;
+    sheaf__mutex_unlock(&crew->lock);
 }
 
-struct sheaf__cycle *sheaf__interleave_crew_cycle(struct sheaf__interleave_crew *crew)
+sheaf_status sheaf__interleave_crew_pass(struct sheaf__interleave_crew *crew, uint64_t count,
+                                         struct sheaf__passed *passed, sheaf_error *err)
 {
-    return crew->cycle.stage ? &crew->cycle : NULL;
+    return crew->cycle.stage ? sheaf__cycle_pass(&crew->cycle, count, passed, err)
+                             : sheaf__iter_drop(crew->it, count, passed, err);
+}
+
+/* ---- a consumer that helps itself ---- */
+
+/* Where threads may wait for the turn of what they read, there may be none to read what comes next.
+ * False: it is being read. */
+static bool help(struct sheaf__interleave_crew *crew)
+{
+    struct sheaf__source *s = at_hand(crew);
+    if (!crew->flow.gate)
+        return false;
+    if (wants_work(crew, s))
+        s->busy = true;
+    else if (!s && crew->future_count == 0 && !crew->input_busy && !crew->input_ended)
+        crew->input_busy = true;
+    else
+        return false;
+    const size_t want = rows_to_read(crew);
+    sheaf__mutex_unlock(&crew->lock);
+    if (s)
+        read_ahead(crew, s, want);
+    else
+        take_input(crew);
+    sheaf__mutex_lock(&crew->lock);
+    return true;
+}
+
+static sheaf_status await_news(struct sheaf__interleave_crew *crew, sheaf_error *err)
+{
+    const struct sheaf__wait wait = {SHEAF__NO_DEADLINE, crew->flow.token, NULL};
+    struct sheaf__stretch stretch;
+    sheaf__cond_broadcast(&crew->changed); /* slots were filled or emptied meanwhile */
+    if (help(crew))
+        return sheaf__token_check(crew->flow.token, err);
+    sheaf__stretch_begin(&stretch, sheaf__note_wait(crew->it->note));
+    const sheaf_status status = sheaf__cond_wait(&crew->changed, &crew->lock, &wait, err);
+    sheaf__stretch_end(&stretch);
+    return status;
 }
 
 static sheaf_status start_threads(struct sheaf__interleave_crew *crew, sheaf_error *err)
 {
-    SHEAF__TRY(adopt_cycle(crew, err));
+    adopt_cycle(crew);
     while (crew->thread_count < crew->p->threads) {
         SHEAF__TRY(sheaf__thread_start("sheaf-interlv", crew_main, crew, NULL,
                                        &crew->threads[crew->thread_count], err));
@@ -390,26 +483,22 @@ static sheaf_status start_threads(struct sheaf__interleave_crew *crew, sheaf_err
 sheaf_status sheaf__interleave_crew_next(struct sheaf__interleave_crew *crew, size_t want,
                                          struct sheaf__rows *rows, sheaf_error *err)
 {
-    const struct sheaf__wait wait = {SHEAF__NO_DEADLINE, crew->flow.token, NULL};
     size_t before = rows->count;
     SHEAF__TRY(start_threads(crew, err));
-    struct sheaf__stretch stretch;
     sheaf_status status = SHEAF_OK;
     sheaf__mutex_lock(&crew->lock);
     arrive(crew);
+    crew->awaited = true;
     while (rows->count - before < want) {
         status = step(crew, want - (rows->count - before), rows, err);
         if (status == SHEAF_PENDING && rows->count > before)
             break;
-        if (status == SHEAF_PENDING) {
-            sheaf__cond_broadcast(&crew->changed); /* slots were filled or emptied meanwhile */
-            sheaf__stretch_begin(&stretch, sheaf__note_wait(crew->it->note));
-            status = sheaf__cond_wait(&crew->changed, &crew->lock, &wait, err);
-            sheaf__stretch_end(&stretch);
-        }
+        if (status == SHEAF_PENDING)
+            status = await_news(crew, err);
         if (status != SHEAF_OK)
             break;
     }
+    crew->awaited = false;
     sheaf__crew_size_leave(&crew->size, rows->count - before);
     sheaf__cond_broadcast(&crew->changed);
     sheaf__mutex_unlock(&crew->lock);
@@ -432,13 +521,23 @@ sheaf_status sheaf__interleave_crew_new(struct sheaf__iter *it, struct sheaf__in
     sheaf__tuner_run_ahead(it->flow->tuner, true);
     sheaf__crew_size_start(&crew->size, crew->p->options.parallel < 0 ? it->flow->tuner : NULL,
                            crew->p->threads);
-    crew->slots = sheaf__calloc(crew->p->cycle, sizeof(struct source *));
+    const int64_t inputs = it->dataset->inputs[0]->cardinality;
+    crew->most = inputs < 0 || (uint64_t)inputs > crew->p->cycle ? crew->p->cycle : (size_t)inputs;
     crew->threads = sheaf__calloc((size_t)crew->p->threads, sizeof(struct sheaf__thread *));
-    if (!crew->slots || !crew->threads)
+    if (!crew->threads)
         return sheaf__no_memory(err, "an interleave");
     SHEAF__TRY(sheaf__flow_start(&crew->flow, it->flow, err));
+    sheaf__flow_branch(&crew->flow);
+    if (crew->unordered)
+        crew->flow.gate = NULL;
+    crew->input_flow = crew->flow;
+    if (crew->flow.gate) {
+        crew->input_gate = (struct sheaf__gate){crew->flow.gate, await_inputs_turn};
+        crew->input_flow.gate = &crew->input_gate;
+    }
     sheaf__cycle_start(&crew->cycle, it, &crew->flow);
-    SHEAF__TRY(sheaf__iter_input(it, 0, &crew->flow, err));
+    crew->cycle.crew = crew;
+    SHEAF__TRY(sheaf__iter_input(it, 0, &crew->input_flow, err));
     crew->cycle.input = it->inputs[0];
     return SHEAF_OK;
 }
@@ -451,12 +550,12 @@ void sheaf__interleave_crew_free(struct sheaf__interleave_crew *crew)
     for (int i = 0; i < crew->thread_count; i++)
         sheaf__iter_join(crew->it, crew->threads[i]);
     sheaf__cycle_free(&crew->cycle);
-    source_free(crew->dead);
-    for (size_t i = 0; crew->slots && i < crew->p->cycle; i++)
-        source_free(crew->slots[i]);
+    sheaf__source_free(crew->dead);
+    for (size_t i = 0; i < crew->used; i++)
+        sheaf__source_free(crew->slots[i]);
     struct sheaf__list_node *node;
     while ((node = sheaf__list_pop(&crew->future)) != NULL)
-        source_free(SHEAF__CONTAINER(node, struct source, node));
+        sheaf__source_free(SHEAF__CONTAINER(node, struct sheaf__source, node));
     sheaf__iter_free(crew->it->inputs[0]);
     crew->it->inputs[0] = NULL;
     sheaf__tuner_run_ahead(crew->it->flow->tuner, false);

@@ -16,6 +16,27 @@ sheaf_status sheaf__flow_start(struct sheaf__flow *flow, const struct sheaf__flo
     return flow->token ? SHEAF_OK : sheaf__no_memory(err, "an iterator");
 }
 
+static sheaf_status pass_at_once(struct sheaf__gate *gate, sheaf_error *err)
+{
+    (void)gate;
+    (void)err;
+    return SHEAF_OK;
+}
+
+void sheaf__flow_branch(struct sheaf__flow *flow)
+{
+    static struct sheaf__gate first = {NULL, pass_at_once};
+    if (!flow->gate && sheaf__account_limits(flow->account))
+        flow->gate = &first;
+}
+
+sheaf_status sheaf__gates_pass(struct sheaf__gate *gate, sheaf_error *err)
+{
+    for (; gate; gate = gate->above)
+        SHEAF__TRY(gate->wait(gate, err));
+    return SHEAF_OK;
+}
+
 void sheaf__flow_cancel(struct sheaf__flow *flow)
 {
     if (flow->token)
@@ -153,6 +174,13 @@ sheaf_status sheaf__iter_pull(struct sheaf__iter *it, size_t want, struct sheaf_
         err->reserved = 0;
     }
     return status;
+}
+
+size_t sheaf__iter_ahead(const struct sheaf__iter *it, size_t want)
+{
+    /* Records come before one that waits, whatever is asked. */
+    const bool keeps = it->flow->gate && !(it->dataset->stage->traits & SHEAF__READER);
+    return keeps && want > 1 ? 1 : want;
 }
 
 /* ---- stepping over ---- */

@@ -135,10 +135,8 @@ static sheaf_status pass(struct sheaf__iter *base, uint64_t count, struct sheaf_
                          sheaf_error *err)
 {
     struct map_iter *it = (struct map_iter *)base;
-    if (!it->crew)
-        return sheaf__feed_pass(&it->feed, count, passed, err);
-    return sheaf__map_crew_works(it->crew) ? sheaf__iter_drop(base, count, passed, err)
-                                           : sheaf__iter_pass(base->inputs[0], count, passed, err);
+    return it->crew ? sheaf__map_crew_pass(it->crew, count, passed, err)
+                    : sheaf__feed_pass(&it->feed, count, passed, err);
 }
 
 static uint64_t sure(const struct sheaf__iter *base)

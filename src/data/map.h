@@ -33,6 +33,8 @@ sheaf_status sheaf__map_crew_new(struct sheaf__iter *it, int threads, struct she
                                  sheaf_error *err);
 sheaf_status sheaf__map_crew_next(struct sheaf__map_crew *crew, size_t want,
                                   struct sheaf__rows *rows, sheaf_error *err);
+sheaf_status sheaf__map_crew_pass(struct sheaf__map_crew *crew, uint64_t count,
+                                  struct sheaf__passed *passed, sheaf_error *err);
 /* Whether the threads run: then the input is theirs. */
 bool sheaf__map_crew_works(const struct sheaf__map_crew *crew);
 void sheaf__map_crew_free(struct sheaf__map_crew *crew);

@@ -35,6 +35,7 @@ struct sheaf__map_crew {
     struct sheaf__iter *it;
     const struct sheaf__map_params *map;
     struct sheaf__flow flow; /* of the input */
+    struct sheaf__gate gate;
     bool unordered;
     struct sheaf__thread **threads;
     int thread_count;
@@ -52,6 +53,7 @@ struct sheaf__map_crew {
     size_t ticket_rows;
     bool ended;     /* the input is, or there was no memory to go on */
     bool no_memory; /* to be told at the end */
+    bool awaited;   /* the consumer is there */
 };
 
 /* ---- tickets ---- */
@@ -136,6 +138,7 @@ static struct ticket *take(struct sheaf__map_crew *crew)
     sheaf_status status = SHEAF_OK;
     if (t) {
         const int64_t before = sheaf__clock_now();
+        rows = sheaf__iter_ahead(crew->it->inputs[0], rows);
         status = sheaf__iter_pull(crew->it->inputs[0], rows, &t->input, &o->err);
         t->feed_ns = sheaf__clock_now() - before;
         t->rows = t->input.count;
@@ -159,6 +162,19 @@ static struct ticket *take(struct sheaf__map_crew *crew)
     else if (o)
         outcome_free(o);
     return t;
+}
+
+/* The ticket whose input is at the gate is the last one: it is the consumer's turn if there is no other. */
+static sheaf_status await_consumer(struct sheaf__gate *gate, sheaf_error *err)
+{
+    struct sheaf__map_crew *crew = SHEAF__CONTAINER(gate, struct sheaf__map_crew, gate);
+    const struct sheaf__wait wait = {SHEAF__NO_DEADLINE, crew->flow.token, NULL};
+    sheaf_status status = SHEAF_OK;
+    sheaf__mutex_lock(&crew->lock);
+    while (status >= 0 && !(crew->awaited && crew->ticket_count <= 1))
+        status = sheaf__cond_wait(&crew->changed, &crew->lock, &wait, err);
+    sheaf__mutex_unlock(&crew->lock);
+    return status;
 }
 
 /* Calls the function for all rows of the ticket. A failed call ends an outcome and starts another.
@@ -310,10 +326,14 @@ static sheaf_status next_ticket(struct sheaf__map_crew *crew, sheaf_error *err)
     struct ticket *t = NULL;
     sheaf__mutex_lock(&crew->lock);
     arrive(crew);
+    crew->awaited = true;
+    if (crew->flow.gate)
+        sheaf__cond_broadcast(&crew->changed);
     sheaf__stretch_begin(&stretch, sheaf__note_wait(crew->it->note));
     while (status >= 0 && !(t = find_done(crew)) && !(crew->ended && crew->ticket_count == 0))
         status = sheaf__cond_wait(&crew->changed, &crew->lock, &wait, err);
     sheaf__stretch_end(&stretch);
+    crew->awaited = false;
     if (t) {
         status = SHEAF_OK;
         sheaf__list_remove(&t->node);
@@ -374,12 +394,34 @@ sheaf_status sheaf__map_crew_new(struct sheaf__iter *it, int threads, struct she
     if (!crew->threads)
         return sheaf__no_memory(err, "a map");
     SHEAF__TRY(sheaf__flow_start(&crew->flow, it->flow, err));
+    if (crew->flow.gate) {
+        crew->gate = (struct sheaf__gate){crew->flow.gate, await_consumer};
+        crew->flow.gate = crew->unordered ? NULL : &crew->gate;
+    }
     return sheaf__iter_input(it, 0, &crew->flow, err);
 }
 
 bool sheaf__map_crew_works(const struct sheaf__map_crew *crew)
 {
     return crew->thread_count > 0;
+}
+
+static void set_awaited(struct sheaf__map_crew *crew, bool awaited)
+{
+    sheaf__mutex_lock(&crew->lock);
+    crew->awaited = awaited;
+    sheaf__mutex_unlock(&crew->lock);
+}
+
+sheaf_status sheaf__map_crew_pass(struct sheaf__map_crew *crew, uint64_t count,
+                                  struct sheaf__passed *passed, sheaf_error *err)
+{
+    if (crew->thread_count > 0)
+        return sheaf__iter_drop(crew->it, count, passed, err);
+    set_awaited(crew, true);
+    const sheaf_status status = sheaf__iter_pass(crew->it->inputs[0], count, passed, err);
+    set_awaited(crew, false);
+    return status;
 }
 
 void sheaf__map_crew_free(struct sheaf__map_crew *crew)

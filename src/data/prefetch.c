@@ -34,6 +34,7 @@ struct stop_at {
 struct prefetch_iter {
     struct sheaf__iter base;
     struct sheaf__flow flow; /* of the input */
+    struct sheaf__gate gate;
     struct sheaf__thread *thread;
     bool counted; /* by the tuner */
 
@@ -47,6 +48,7 @@ struct prefetch_iter {
     size_t piece;         /* rows to ask for */
     uint64_t rows, bytes; /* that were measured, errors among them */
     bool full;            /* it was, at this limit: the thread had to wait */
+    bool awaited;         /* the consumer is there */
     bool ended;
     sheaf_error no_memory; /* ended for that */
 };
@@ -62,6 +64,28 @@ static sheaf_status describe(sheaf_dataset *d, sheaf_error *err)
     return SHEAF_OK;
 }
 
+static sheaf_status await_consumer(struct sheaf__gate *gate, sheaf_error *err)
+{
+    struct prefetch_iter *it = SHEAF__CONTAINER(gate, struct prefetch_iter, gate);
+    const struct sheaf__wait wait = {SHEAF__NO_DEADLINE, it->flow.token, NULL};
+    sheaf_status status = SHEAF_OK;
+    sheaf__mutex_lock(&it->lock);
+    while (status >= 0 && !(it->awaited && it->made == it->taken))
+        status = sheaf__cond_wait(&it->changed, &it->lock, &wait, err);
+    sheaf__mutex_unlock(&it->lock);
+    return status;
+}
+
+/* The consumer comes, or goes. */
+static void set_awaited(struct prefetch_iter *it, bool awaited)
+{
+    sheaf__mutex_lock(&it->lock);
+    it->awaited = awaited;
+    if (awaited)
+        sheaf__cond_broadcast(&it->changed);
+    sheaf__mutex_unlock(&it->lock);
+}
+
 static sheaf_status start(struct sheaf__iter *base, sheaf_error *err)
 {
     struct prefetch_iter *it = (struct prefetch_iter *)base;
@@ -72,6 +96,10 @@ static sheaf_status start(struct sheaf__iter *base, sheaf_error *err)
     it->errors_end = &it->errors;
     it->limit = p->count < 0 ? AUTOTUNE_FIRST : (size_t)p->count;
     it->piece = PIECE_FIRST;
+    if (it->flow.gate && it->limit > 0) {
+        it->gate = (struct sheaf__gate){it->flow.gate, await_consumer};
+        it->flow.gate = &it->gate;
+    }
     return sheaf__iter_input(base, 0, &it->flow, err);
 }
 
@@ -95,7 +123,7 @@ static size_t piece_of(const struct prefetch_iter *it, size_t room)
     size_t piece = fit < it->piece ? (size_t)fit : it->piece;
     if (piece < 1 || it->base.dataset->calls)
         piece = 1;
-    return piece < room ? piece : room;
+    return sheaf__iter_ahead(it->base.inputs[0], piece < room ? piece : room);
 }
 
 /* Waits until there is room for rows; 0 when there is nothing more to do, else how many are next. */
@@ -223,8 +251,12 @@ static sheaf_status next(struct sheaf__iter *base, size_t want, struct sheaf__ro
     if (it->made == it->taken && !it->ended)
         tune(it);
     sheaf__stretch_begin(&stretch, sheaf__note_wait(base->note));
+    it->awaited = true;
+    if (it->flow.gate)
+        sheaf__cond_broadcast(&it->changed);
     while (status >= 0 && it->made == it->taken && !it->ended)
         status = sheaf__cond_wait(&it->changed, &it->lock, &wait, err);
+    it->awaited = false;
     sheaf__stretch_end(&stretch);
     if (it->made > it->taken)
         status = take(it, want, rows, err);
@@ -239,8 +271,12 @@ static sheaf_status pass(struct sheaf__iter *base, uint64_t count, struct sheaf_
                          sheaf_error *err)
 {
     struct prefetch_iter *it = (struct prefetch_iter *)base;
-    return it->thread ? sheaf__iter_drop(base, count, passed, err)
-                      : sheaf__iter_pass(base->inputs[0], count, passed, err);
+    if (it->thread)
+        return sheaf__iter_drop(base, count, passed, err);
+    set_awaited(it, true);
+    const sheaf_status status = sheaf__iter_pass(base->inputs[0], count, passed, err);
+    set_awaited(it, false);
+    return status;
 }
 
 static uint64_t sure(const struct sheaf__iter *base)

@@ -117,11 +117,16 @@ static void count_read(const struct records_iter *it, uint64_t count, uint64_t t
 /* Whether the damage that was met can be borne: SHEAF_OK, or the error. */
 static sheaf_status bear(struct records_iter *it, bool stuck, uint64_t record, sheaf_error *err)
 {
+    const struct sheaf__flow *flow = it->base.flow;
     const uint64_t lost = stuck ? sheaf__record_source_rest(it->source) : 0;
+    sheaf_error late;
     if (lost > 0)
         sheaf__error_prefix(err, "the last %llu bytes of the file cannot be read",
                             (unsigned long long)lost);
-    return sheaf__account_skip(it->base.flow->account, it->account, record, lost, err);
+    if (sheaf__account_charges(flow->account, it->account, record) &&
+        sheaf__gates_pass(flow->gate, &late) < 0)
+        return sheaf__error_copy(err, &late);
+    return sheaf__account_skip(flow->account, it->account, record, lost, err);
 }
 
 /* Reading or stepping gave no more at record `at`. Behind a record with a bad CRC the file can be read
@@ -176,6 +181,8 @@ static sheaf_status next(struct sheaf__iter *base, size_t want, struct sheaf__ro
             return status;
         SHEAF__TRY(open_file(it, err));
         SHEAF__TRY(read_some(it, want - (rows->count - before), rows, err));
+        if (base->flow->gate && rows->count > before)
+            return SHEAF_OK; /* rather than keep these while the next waits at the gate */
     }
     return SHEAF_OK;
 }

@@ -147,6 +147,17 @@ sheaf_status sheaf__reserved_check(const uint64_t reserved[4], sheaf_error *err)
 
 /* ---- iterators ---- */
 
+/* What must happen in the order in which elements are handed out, whoever makes them ahead, waits here:
+ * that a corrupt record is charged to a number for all files. Of a stage that runs its input ahead, in
+ * the flow of that. */
+struct sheaf__gate {
+    struct sheaf__gate *above;
+    /* Returns when the stage's consumer waits for what is being made, and all before it is taken. */
+    sheaf_status (*wait)(struct sheaf__gate *gate, sheaf_error *err);
+};
+/* Passes one, and all above it. NULL: nobody runs ahead beside others. */
+sheaf_status sheaf__gates_pass(struct sheaf__gate *gate, sheaf_error *err);
+
 /* What the iterators of one tree share. A stage that runs its inputs on threads of its own makes
  * one for them, below its own, and cancels it before it joins. */
 struct sheaf__flow {
@@ -158,12 +169,16 @@ struct sheaf__flow {
     struct sheaf__file_maps *maps;  /* of the dataset that is iterated */
     struct sheaf__profile *profile; /* of the whole iterator; NULL: nothing is measured */
     struct sheaf__marks *redraw;    /* seeds that are taken again (data/draws.h) */
+    struct sheaf__gate *gate;       /* the innermost; NULL: order does not matter */
     bool unordered;                 /* options of the whole pipeline */
     bool parallel_maps;
     bool divided; /* among workers, which make the same elements (data/function.h) */
 };
 sheaf_status sheaf__flow_start(struct sheaf__flow *flow, const struct sheaf__flow *above,
                                sheaf_error *err);
+/* Several inputs will be read below it, which may run ahead beside each other: from here on there are
+ * gates, if there is what must wait at them. */
+void sheaf__flow_branch(struct sheaf__flow *flow);
 /* Ends every wait below it, at once. */
 void sheaf__flow_cancel(struct sheaf__flow *flow);
 void sheaf__flow_free(struct sheaf__flow *flow);
@@ -205,6 +220,9 @@ sheaf_status sheaf__iter_pass(struct sheaf__iter *it, uint64_t count, struct she
 sheaf_status sheaf__iter_drop(struct sheaf__iter *it, uint64_t count, struct sheaf__passed *passed,
                               sheaf_error *err);
 uint64_t sheaf__iter_sure(const struct sheaf__iter *it);
+/* Of `want` rows, how many may be pulled at once by who runs ahead: what waits at its gate must not keep
+ * rows that come before. */
+size_t sheaf__iter_ahead(const struct sheaf__iter *it, size_t want);
 /* After an error in pass() that leaves the iterator nowhere: it gives that error for ever. */
 sheaf_status sheaf__iter_break(struct sheaf__iter *it, const sheaf_error *err);
 /* Lets the stage that calls put its name before an error that a dataset inside it gave. */

@@ -36,6 +36,7 @@ static sheaf_status start(struct sheaf__iter *base, sheaf_error *err)
     for (size_t i = 0; i < base->input_count; i++) {
         struct sheaf__flow *flow = &it->flows[i];
         *flow = *base->flow;
+        sheaf__flow_branch(flow);
         SHEAF__TRY(sheaf__account_beside(base->flow->account, same, &flow->account, err));
         SHEAF__TRY(sheaf__iter_input(base, i, flow, err));
     }
@@ -104,7 +105,8 @@ static sheaf_status pass(struct sheaf__iter *base, uint64_t count, struct sheaf_
                          sheaf_error *err)
 {
     struct turns_iter *it = (struct turns_iter *)base;
-    while (it->open > 0 && count >= it->open) {
+    const bool in_order = sheaf__account_limits(base->flow->account);
+    while (!in_order && it->open > 0 && count >= it->open) {
         const uint64_t before = passed->count;
         SHEAF__TRY(pass_rounds(it, count / it->open, passed, err));
         count -= passed->count - before;

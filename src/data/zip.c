@@ -10,6 +10,7 @@
 
 struct zip_iter {
     struct sheaf__iter base;
+    struct sheaf__flow flow; /* of the inputs */
     struct sheaf__feed *feeds;
     struct sheaf__part *parts;
     bool careful; /* functions or seeds are used up by elements that are too many */
@@ -49,8 +50,12 @@ static sheaf_status start(struct sheaf__iter *base, sheaf_error *err)
     it->parts = sheaf__calloc(base->input_count, sizeof(*it->parts));
     if (!it->feeds || !it->parts)
         return sheaf__no_memory(err, "an iterator");
-    for (size_t i = 0; i < base->input_count; i++)
+    it->flow = *base->flow;
+    sheaf__flow_branch(&it->flow);
+    for (size_t i = 0; i < base->input_count; i++) {
+        SHEAF__TRY(sheaf__iter_input(base, i, &it->flow, err));
         it->feeds[i].from = base->inputs[i];
+    }
     it->careful = base->dataset->calls || sheaf__draws_in(base->dataset);
     return SHEAF_OK;
 }
@@ -66,10 +71,11 @@ static uint64_t sure(const struct sheaf__iter *base)
     return least;
 }
 
-/* How many elements every input is asked for together: the one that ends first must not show. */
+/* How many elements every input is asked for together: the one that ends first must not show, nor in
+ * which order they are asked. */
 static uint64_t together(const struct zip_iter *it, uint64_t want)
 {
-    const uint64_t all = it->careful ? sure(&it->base) : want;
+    const uint64_t all = it->flow.gate ? 1 : it->careful ? sure(&it->base) : want;
     return all < 1 ? 1 : all < want ? all : want;
 }
 
@@ -173,6 +179,7 @@ const struct sheaf__stage_ops sheaf__zip_ops = {
     .pass = pass,
     .sure = sure,
     .stop = stop,
+    .lazy = true, /* the inputs have a flow of their own */
 };
 
 sheaf_dataset *sheaf_dataset_zip(sheaf_dataset *const *inputs, size_t count)

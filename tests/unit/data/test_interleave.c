@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "help.h"
 
+#include "base/mem.h"
+
 #include <limits.h>
 
 /* interleave and flat_map (R9.12-R9.14). */
@@ -46,20 +48,37 @@ static void test_golden(void **state)
     json_decref(root);
 }
 
-/* Slots that no input ever fills are not gone through, however many the cycle has; the order is that of a cycle as long as
- * there are inputs. */
+static void assert_little_memory(sheaf_dataset *d)
+{
+    const int64_t before = sheaf__mem_stats().live_bytes;
+    sheaf_iterator *it = sheaf_dataset_iterate(d);
+    sheaf_error err = {0};
+    SHEAF_FRAME
+    {
+        sheaf_element *e;
+        rig_ok(sheaf_iterator_next(it, &e, &err), &err);
+        assert_true(sheaf__mem_stats().live_bytes - before < 100000);
+    }
+    sheaf_iterator_free(it);
+}
+
+/* Slots that no input ever fills are not gone through, and take no memory, however many the cycle has; the order is that of
+ * a cycle as long as there are inputs. */
 static void test_long_cycle(void **state)
 {
     (void)state;
     json_t *inputs = literal("[[0, 1, 2], [10], [], [20, 21, 22, 23]]");
-    for (int block = 1; block <= 2; block++) {
-        const sheaf_interleave_options o = {.cycle_length = INT_MAX, .block_length = block};
+    for (int form = 0; form < 6; form++) {
+        const int block = form % 2 + 1;
+        const sheaf_interleave_options o = {
+            .cycle_length = INT_MAX, .block_length = block, .parallel = form / 2};
         sheaf_dataset *d =
             sheaf_dataset_interleave(sheaf_dataset_range(0, 4, 1), open_list, inputs, &o);
         sheaf_dataset *skipped = sheaf_dataset_skip(sheaf_dataset_ref(d), 4);
         assert_elements(d, block == 1 ? "[0, 10, 20, 1, 21, 2, 22, 23]"
                                       : "[0, 1, 10, 20, 21, 2, 22, 23]");
         assert_elements(skipped, "[21, 2, 22, 23]");
+        assert_little_memory(d);
         sheaf_dataset_free(skipped);
         sheaf_dataset_free(d);
     }
