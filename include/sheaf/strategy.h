@@ -134,7 +134,8 @@ SHEAF_CHECKED sheaf_status sheaf_run_with(sheaf_strategy *s, sheaf_step_fn fn, v
 
 /** A compiled step (S30). Its inputs must fit `signature`; without one (NULL) it learns the first input's, with its first axes
  *  unknown, and another from an input of another kind, as a tf.function does. The function is C and compiled already, so it
- *  runs as under sheaf_run(), and as fast; what it puts out is tensors. */
+ *  runs as under sheaf_run(); what it has learned is how much the step's gradient tape records, for which later runs have
+ *  room at once. What it puts out is tensors. */
 SHEAF_API sheaf_step *sheaf_step_new(sheaf_step_fn fn, void *user,
                                      const sheaf_element_spec *signature);
 /** Signatures it was given or learned so far, at each of which TensorFlow would trace it: 1 for any number of runs with one. */

@@ -69,7 +69,8 @@ static void run_slot(struct sheaf__replicas *all, struct replica_slot *slot)
     struct sheaf__mode mode = {.kind = SHEAF__MODE_REPLICA,
                                .strategy = r->strategy,
                                .replica = r,
-                               .local_replica = r->local};
+                               .local_replica = r->local,
+                               .plan = job->plan};
     memset(&slot->error, 0, sizeof(slot->error));
     slot->out = NULL;
     sheaf__mode_push(&mode);

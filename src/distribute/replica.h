@@ -19,10 +19,10 @@ struct sheaf__job {
     sheaf_step_fn fn;
     void *user;
     const sheaf_values *in;
-    bool compiled;        /* what it puts out is tensors (S86) */
-    int64_t examples;     /* real ones of the global batch; -1: not known */
-    int64_t deadline_ns;  /* of each wait; 0: the strategy's */
-    sheaf_element **outs; /* one a replica, each with a count of the caller's */
+    struct sheaf__step_plan *plan; /* of a compiled one, whose outputs are tensors (S86) */
+    int64_t examples;              /* real ones of the global batch; -1: not known */
+    int64_t deadline_ns;           /* of each wait; 0: the strategy's */
+    sheaf_element **outs;          /* one a replica, each with a count of the caller's */
 };
 
 struct sheaf__replicas {

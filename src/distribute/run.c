@@ -8,6 +8,7 @@
 #include "data/rewrite.h"
 #include "distribute/replica.h"
 #include "distribute/values.h"
+#include "ops/tape.h"
 #include "tensor/frame.h"
 #include "tensor/spec.h"
 
@@ -82,7 +83,7 @@ static sheaf_status give_result(sheaf_strategy *s, const struct sheaf__job *job,
     sheaf_values *v = sheaf__values_regroup(job->outs, s->local, err);
     if (!sheaf__frame_own(v))
         return err->status;
-    for (int i = 0; i < s->local && job->compiled; i++)
+    for (int i = 0; i < s->local && job->plan; i++)
         SHEAF__TRY(make_tensors(job->outs[i], err));
     v->examples = job->examples;
     *out = v;
@@ -152,6 +153,7 @@ struct sheaf_step {
     sheaf_element_spec *signature;
     bool given; /* by the program, not learned */
     int traces;
+    struct sheaf__step_plan plan;
 };
 
 sheaf_step *sheaf_step_new(sheaf_step_fn fn, void *user, const sheaf_element_spec *signature)
@@ -224,6 +226,6 @@ sheaf_status sheaf_run_step(sheaf_strategy *s, sheaf_step *step, const sheaf_val
     /* First of all: replicas that call this must not touch the step together. */
     SHEAF__TRY(sheaf__strategy_check_cross(s, "sheaf_run_step", err));
     SHEAF__TRY(check_signature(step, in, err));
-    struct sheaf__job job = {.fn = step->fn, .user = step->user, .in = in, .compiled = true};
+    struct sheaf__job job = {.fn = step->fn, .user = step->user, .in = in, .plan = &step->plan};
     return run(s, &job, out, err);
 }

@@ -12,6 +12,7 @@
 
 struct sheaf_strategy;
 struct sheaf_replica;
+struct sheaf__step_plan;
 
 enum sheaf__mode_kind { SHEAF__MODE_DEFAULT, SHEAF__MODE_CROSS, SHEAF__MODE_REPLICA };
 
@@ -23,6 +24,7 @@ struct sheaf__mode {
     int local_replica; /**< number among this process's replicas, 0 outside replica mode */
     bool updating; /**< inside an update of one component (R4.42): writes touch `local_replica`'s
                       copy only */
+    struct sheaf__step_plan *plan; /**< of the compiled step that the replica runs; NULL: none */
 };
 
 /** The innermost mode; never NULL. */

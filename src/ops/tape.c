@@ -4,6 +4,7 @@
 #include "ops/tape_internal.h"
 
 #include "base/thread.h"
+#include "ops/mode.h"
 #include "tensor/frame.h"
 
 #include <string.h>
@@ -12,13 +13,10 @@ static _Thread_local struct sheaf_tape *tapes; /* the recording ones, newest fir
 
 /* ---- arrays and the table ---- */
 
-/* Room for one more item of `size` bytes; false latches the loss. */
-static bool reserve(struct sheaf_tape *t, struct sheaf__tape_array *a, size_t size, size_t more)
+/* Moves the array to room for `bytes`; false latches the loss. */
+static bool move(struct sheaf_tape *t, struct sheaf__tape_array *a, size_t size, size_t bytes)
 {
-    size_t wanted = (a->count + more) * size;
-    if (wanted <= a->capacity)
-        return true;
-    size_t capacity = sheaf__heap_room(wanted < 1024 ? 2048 : 2 * wanted);
+    size_t capacity = sheaf__heap_room(bytes);
     void *data = capacity ? sheaf__heap_alloc(t->heap, capacity) : NULL;
     if (!data) {
         if (t->error.status >= 0)
@@ -31,6 +29,13 @@ static bool reserve(struct sheaf_tape *t, struct sheaf__tape_array *a, size_t si
     a->data = data;
     a->capacity = capacity;
     return true;
+}
+
+/* Room for more items of `size` bytes. */
+static bool reserve(struct sheaf_tape *t, struct sheaf__tape_array *a, size_t size, size_t more)
+{
+    size_t wanted = (a->count + more) * size;
+    return wanted <= a->capacity || move(t, a, size, wanted < 1024 ? 2048 : 2 * wanted);
 }
 
 static size_t hash(const void *key, size_t mask)
@@ -261,6 +266,45 @@ static void watch_views(void)
     sheaf__tensor_on_derived(follow_view);
 }
 
+/* ---- plans ---- */
+
+static void learn(_Atomic uint32_t *most, size_t count)
+{
+    if (atomic_load_explicit(most, memory_order_relaxed) < count)
+        atomic_store_explicit(most, (uint32_t)count, memory_order_relaxed);
+}
+
+static void learn_sizes(const struct sheaf_tape *t)
+{
+    struct sheaf__step_plan *p = t->plan;
+    learn(&p->kept, t->kept.count);
+    learn(&p->slots, t->slots.count);
+    learn(&p->inputs, t->inputs.count);
+    learn(&p->nodes, t->nodes.count);
+    learn(&p->keys, t->map.count);
+}
+
+/* Room for all that a run recorded before, so that nothing grows and no larger table is cleared. */
+static void use_sizes(struct sheaf_tape *t)
+{
+    const size_t keys = t->plan->keys;
+    const size_t entries = (size_t)1 << (64 - __builtin_clzll(2 * keys + 1));
+    const struct {
+        struct sheaf__tape_array *array;
+        size_t count, size;
+    } parts[] = {
+        {&t->kept, t->plan->kept, sizeof(void *)},
+        {&t->slots, t->plan->slots, sizeof(struct sheaf__tape_slot)},
+        {&t->inputs, t->plan->inputs, sizeof(struct sheaf__tape_input)},
+        {&t->nodes, t->plan->nodes, sizeof(struct sheaf__tape_node)},
+        {&t->map, entries, sizeof(struct sheaf__tape_entry)},
+    };
+    for (size_t i = 0; keys && i < sizeof(parts) / sizeof(parts[0]); i++)
+        (void)!move(t, parts[i].array, parts[i].size, parts[i].count * parts[i].size);
+    if (t->map.data)
+        memset(t->map.data, 0, t->map.capacity);
+}
+
 /* ---- life ---- */
 
 void sheaf__tape_stop(struct sheaf_tape *t)
@@ -278,6 +322,8 @@ static void destroy(void *object)
     struct sheaf_tape *t = object;
     struct sheaf__heap *heap = t->heap;
     sheaf__tape_stop(t);
+    if (t->plan)
+        learn_sizes(t);
     for (size_t i = t->kept.count; i > 0; i--)
         sheaf__unref(((void **)t->kept.data)[i - 1]);
     struct sheaf__tape_array *arrays[] = {&t->kept, &t->slots, &t->inputs, &t->nodes, &t->map};
@@ -298,11 +344,14 @@ static sheaf_tape *start(bool persistent)
         sheaf__frame_latch(&err);
         return NULL;
     }
-    *t = (struct sheaf_tape){.heap = heap, .persistent = persistent};
+    *t = (struct sheaf_tape){
+        .heap = heap, .persistent = persistent, .plan = sheaf__mode_current()->plan};
     sheaf__object_init(&t->object, &tape_class);
     if (!sheaf__frame_own(t))
         return NULL;
     sheaf__once(&view_once, watch_views);
+    if (t->plan)
+        use_sizes(t);
     t->parent = tapes;
     t->linked = true;
     tapes = t;

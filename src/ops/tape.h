@@ -13,6 +13,8 @@
 
 #include <sheaf/ops.h>
 
+#include <stdatomic.h>
+
 /* ---- recording ---- */
 
 /** Whether a recording tape of the thread follows one of the tensors. */
@@ -23,6 +25,12 @@ void sheaf__tape_record(const struct sheaf__op_call *call);
 void sheaf__tape_read(sheaf_variable *v, sheaf_tensor *value);
 /** `rows` are the rows `ids` of `v`, read without the rest. */
 void sheaf__tape_lookup(sheaf_variable *v, sheaf_tensor *ids, sheaf_tensor *rows);
+
+/** What a run of a compiled step teaches the next ones: how much its tape records. Zeroed: nothing yet.
+ * Any number of replicas learn and use it at once. */
+struct sheaf__step_plan {
+    _Atomic uint32_t kept, slots, inputs, nodes, keys;
+};
 
 /* ---- gradients of variables ---- */
 

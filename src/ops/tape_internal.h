@@ -53,6 +53,7 @@ struct sheaf_tape {
     struct sheaf__heap *heap;
     struct sheaf_tape *parent; /**< next older recording tape of the thread */
     bool linked, paused, persistent, used;
+    struct sheaf__step_plan *plan; /**< of the step that started it; NULL: none */
     sheaf_error error;             /**< a record was lost (no memory): no gradient can be right */
     struct sheaf__tape_array kept; /**< counted objects (void *) */
     struct sheaf__tape_array slots, inputs, nodes;

@@ -184,6 +184,14 @@ sheaf_tensor_spec sheaf_element_spec_at(const sheaf_element_spec *spec, size_t i
     return (sheaf_tensor_spec){.shape.rank = SHEAF_UNKNOWN_RANK};
 }
 
+/* What fits and is soon seen: names are mostly the same string, as they are interned. */
+static bool is_usual(const sheaf_tensor_spec *spec, const struct sheaf__element_item *item)
+{
+    const sheaf_tensor *t = item->tensor;
+    return spec->name == item->name && spec->dtype == t->dtype &&
+           sheaf__shape_fits(spec->shape, t->shape);
+}
+
 sheaf_status sheaf_element_spec_check(const sheaf_element_spec *spec, const sheaf_element *e,
                                       sheaf_error *err)
 {
@@ -194,6 +202,8 @@ sheaf_status sheaf_element_spec_check(const sheaf_element_spec *spec, const shea
     SHEAF__TRY(check_counts(spec->count, e->count, err));
     for (size_t i = 0; i < e->count; i++) {
         const sheaf_tensor *t = e->items[i].tensor;
+        if (is_usual(&spec->specs[i], &e->items[i]))
+            continue;
         sheaf_tensor_spec found = {.name = e->items[i].name, .dtype = t->dtype, .shape = t->shape};
         SHEAF__TRY(check_one(&spec->specs[i], &found, i, err));
         if (!sheaf__shape_fits(spec->specs[i].shape, t->shape))

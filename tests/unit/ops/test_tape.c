@@ -3,7 +3,8 @@
 
 #include "ops_help.h"
 
-#include "ops/tape.h"
+#include "ops/mode.h"
+#include "ops/tape_internal.h"
 #include "tensor/frame.h"
 
 #include <string.h>
@@ -492,6 +493,63 @@ static sheaf_status take_gradients(sheaf_error *err)
     return status;
 }
 
+/* What a tape has room for. */
+struct room {
+    const void *places[5];
+    size_t bytes[5];
+};
+
+static struct room room_of(const sheaf_tape *t)
+{
+    const struct sheaf__tape_array *arrays[] = {&t->kept, &t->slots, &t->inputs, &t->nodes,
+                                                &t->map};
+    struct room r;
+    for (int i = 0; i < 5; i++) {
+        r.places[i] = arrays[i]->data;
+        r.bytes[i] = arrays[i]->capacity;
+    }
+    return r;
+}
+
+/* x doubled `times` times: its gradient is 2^times. Whether the tape had to be moved meanwhile. */
+static bool doubles(struct sheaf__step_plan *plan, int times)
+{
+    struct sheaf__mode mode = {.kind = SHEAF__MODE_REPLICA, .plan = plan};
+    bool moved = false;
+    sheaf__mode_push(&mode);
+    SHEAF_FRAME
+    {
+        sheaf_tensor *x = F32(SHEAF_SCALAR, 3), *y = x;
+        sheaf_tape *tape = sheaf_tape_start();
+        const struct room before = room_of(tape);
+        sheaf_tape_watch(tape, x);
+        for (int i = 0; i < times; i++)
+            y = sheaf_add(y, y);
+        const struct room after = room_of(tape);
+        moved = memcmp(&before, &after, sizeof(before)) != 0;
+        const float wanted = (float)(1 << times);
+        EXPECT(sheaf_tape_gradient(tape, y, x), SHEAF_FLOAT32, SHEAF_SCALAR, wanted);
+    }
+    sheaf__mode_pop(&mode);
+    return moved;
+}
+
+/* The first run of a compiled step grows its tape, later ones have room for all; one that strays learns more. */
+static void grows_once_with_a_plan(void **state)
+{
+    (void)state;
+    struct sheaf__step_plan plan = {0};
+    assert_true(doubles(&plan, 3));
+    assert_false(doubles(&plan, 3));
+    assert_false(doubles(&plan, 2));
+    assert_true(doubles(&plan, 20));
+    assert_false(doubles(&plan, 20));
+    assert_false(doubles(&plan, 3));
+    assert_int_equal(plan.nodes, 20);
+    assert_true(doubles(NULL, 3));
+    assert_true(doubles(NULL, 3));
+}
+
 static sheaf_status attempt(void *user, sheaf_error *err)
 {
     (void)user;
@@ -526,6 +584,7 @@ int main(void)
         rig_test(differentiates_look_ups_twice),
         rig_test(trains_a_line),
         rig_test(takes_an_empty_batch),
+        rig_test(grows_once_with_a_plan),
         rig_test(survives_every_failed_allocation),
     };
     return rig_run(tests);
