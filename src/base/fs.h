@@ -3,7 +3,7 @@
 #define SHEAF_BASE_FS_H
 
 /* What stands behind base/file.h: a table of operations that a context holds. Operations return 0
- * or an errno value; base/file.c turns it into an error that names the file. */
+ * or an errno value; base/file_state.h turns it into an error that names the file. */
 
 #include "base/file.h"
 
