@@ -7,7 +7,8 @@
  *
  *  Every member makes the same calls in the same order; a call that differs between members fails on all with
  *  SHEAF_ERR_TEAM_MISMATCH and says how. A lost member fails all calls with SHEAF_ERR_TEAM_LOST, naming it. One thread at a
- *  time. Deadlines in seconds, up to 1e9; 0: the strategy's. */
+ *  time. Deadlines in seconds, up to 1e9; 0: the strategy's. After a failure the bytes of a buffer that a call writes to are
+ *  nothing in particular. */
 
 #include <sheaf/strategy.h>
 

@@ -115,7 +115,7 @@ sheaf_status sheaf__file_mkdir(const char *path, uint32_t mode, sheaf_error *err
 sheaf_status sheaf__file_rmdir(const char *path, sheaf_error *err);
 /* Makes renames and new names in the directory durable. */
 sheaf_status sheaf__file_sync_dir(const char *path, sheaf_error *err);
-/* Adds the names in a directory to `names`, sorted by bytes, without "." and "..". */
+/* Adds the names in a directory to `names`, sorted by bytes, without "." and ".."; none if it fails. */
 sheaf_status sheaf__file_list(const char *path, struct sheaf__strings *names, sheaf_error *err);
 /* Permission bits. */
 sheaf_status sheaf__file_chmod(const char *path, uint32_t mode, sheaf_error *err);

@@ -101,9 +101,12 @@ sheaf_status sheaf__file_list(const char *path, struct sheaf__strings *names, sh
 {
     const struct sheaf__fs *fs = sheaf__file_fs();
     struct sheaf__strings found = {0};
+    const size_t before = names->count;
     int code = fs->list(fs->user, path, &found);
     for (size_t i = 0; i < found.count && !code; i++)
         code = sheaf__strings_add(names, found.items[i]) ? 0 : ENOMEM;
+    while (code && names->count > before)
+        sheaf__free(names->items[--names->count]);
     sheaf__strings_clear(&found);
     sheaf__strings_sort(names);
     return sheaf__file_result(code, path, "list", err);

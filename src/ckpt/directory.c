@@ -132,15 +132,23 @@ static int64_t changed(const char *directory, const char *name)
     return stat.mtime_ns;
 }
 
+/* What is in the directory. One that is not there, or cannot be looked into, is the save's to speak of; but who has no memory
+ * or descriptors left does not know what there is. */
+static sheaf_status list_files(const char *directory, struct sheaf__strings *files,
+                               sheaf_error *err)
+{
+    sheaf_error fault = {0};
+    const sheaf_status status = sheaf__file_list(directory, files, &fault);
+    return status == SHEAF_ERR_RESOURCE_EXHAUSTED ? sheaf__error_copy(err, &fault) : SHEAF_OK;
+}
+
 /* Adds the "<name>-N" of the directory that were finished after the time `since`, the highest
  * number first. */
 static sheaf_status add_numbered(struct sheaf__strings *paths, const char *directory,
                                  const char *name, int64_t since, sheaf_error *err)
 {
     struct sheaf__strings files = {0};
-    if (sheaf__file_list(directory, &files, NULL) < 0)
-        return SHEAF_OK;
-    sheaf_status status = SHEAF_OK;
+    sheaf_status status = list_files(directory, &files, err);
     int64_t last = INT64_MAX;
     while (status >= 0) {
         const char *best = NULL;
@@ -245,15 +253,14 @@ sheaf_status sheaf__directory_highest(const char *prefix, int64_t *number, sheaf
     *number = 0;
     if (!directory)
         return no_memory(err);
-    /* One that is not there yet, or cannot be looked into, is the save's to speak of. */
-    if (sheaf__file_list(directory, &files, NULL) >= 0)
-        for (size_t i = 0; i < files.count; i++) {
-            int64_t n = number_of(files.items[i], sheaf__path_name(prefix));
-            *number = n > *number ? n : *number;
-        }
+    const sheaf_status status = list_files(directory, &files, err);
+    for (size_t i = 0; i < files.count; i++) {
+        int64_t n = number_of(files.items[i], sheaf__path_name(prefix));
+        *number = n > *number ? n : *number;
+    }
     sheaf__strings_clear(&files);
     sheaf__free(directory);
-    return SHEAF_OK;
+    return status;
 }
 
 static sheaf_status index_crc(const char *path, uint32_t *crc, sheaf_error *err)

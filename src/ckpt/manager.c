@@ -409,7 +409,8 @@ sheaf_status sheaf_manager_restore(sheaf_checkpoint_manager *m, const char **pat
     SHEAF__TRY(sheaf__checkpoint_group(m->checkpoint, &g, err));
     SHEAF__TRY(g && g->cls->follow ? restore_in_turn(m, g, &found, err)
                                    : restore_newest(m, g, &found, err));
+    SHEAF__TRY(set_newest(m, found, err));
     if (path)
         *path = found;
-    return set_newest(m, found, err);
+    return SHEAF_OK;
 }

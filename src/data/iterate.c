@@ -123,8 +123,11 @@ static sheaf_status next(sheaf_iterator *it, sheaf_element **out, sheaf_error *e
     if (status == SHEAF_OK) {
         sheaf_element *e = sheaf__block_element(sheaf__rows_front(&it->rows), 0, err);
         sheaf__rows_clear(&it->rows);
-        *out = e ? sheaf__frame_own(e) : NULL;
-        status = *out ? SHEAF_OK : sheaf__no_memory(err, "an element");
+        e = sheaf__frame_own(e);
+        if (e)
+            *out = e;
+        else
+            status = sheaf__no_memory(err, "an element");
     }
     it->elements += status == SHEAF_OK;
     it->errors += status < 0 && status != SHEAF_ERR_CANCELLED;

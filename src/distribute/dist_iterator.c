@@ -294,7 +294,7 @@ static sheaf_status make_values(const sheaf_dist_iterator *it, const struct part
         return SHEAF_ERR_RESOURCE_EXHAUSTED;
     v->examples = examples;
     *out = sheaf__frame_own(v);
-    return SHEAF_OK;
+    return *out ? SHEAF_OK : sheaf__no_memory(err, "distributed values");
 }
 
 /* A job without data ends as quietly as one that trained: it is told (T32). */
@@ -311,6 +311,7 @@ static sheaf_status advance(sheaf_dist_iterator *it, bool fills, sheaf_values **
                             sheaf_error *err)
 {
     struct sheaf__step_facts facts;
+    sheaf_values *made = NULL;
     sheaf_status status = agree_or_stop(it, &facts, err);
     if (it->ended)
         return SHEAF_END;
@@ -329,7 +330,7 @@ static sheaf_status advance(sheaf_dist_iterator *it, bool fills, sheaf_values **
         sheaf__progress_end(it->dataset, it, (uint64_t)own_facts(&p).examples);
     status = it->ended ? SHEAF_END : fill_empty(it, &p, err);
     if (status == SHEAF_OK)
-        status = make_values(it, &p, facts.examples, out, err);
+        status = make_values(it, &p, facts.examples, &made, err);
     if (status != SHEAF_END)
         sheaf__progress_step(
             it->dataset, it, status,
@@ -339,8 +340,10 @@ static sheaf_status advance(sheaf_dist_iterator *it, bool fills, sheaf_values **
         status = told < 0 ? told : status;
     }
     parts_clear(&p);
-    if (status == SHEAF_OK)
+    if (status == SHEAF_OK) {
+        *out = made;
         look_ahead(it);
+    }
     return status;
 }
 
@@ -421,7 +424,10 @@ sheaf_status sheaf_get_next_as_optional(sheaf_dist_iterator *it, sheaf_optional 
         return status;
     }
     o->value = status == SHEAF_OK ? sheaf_values_keep(v) : NULL;
-    *out = sheaf__frame_own(o);
+    o = sheaf__frame_own(o);
+    if (!o)
+        return sheaf__no_memory(err, "an optional");
+    *out = o;
     return SHEAF_OK;
 }
 

@@ -182,7 +182,10 @@ static sheaf_status each_field(const sheaf_values *v, field_fn field, void *user
         sheaf_element_free(e);
         return status;
     }
-    *out = sheaf__frame_own(e);
+    e = sheaf__frame_own(e);
+    if (!e)
+        return sheaf__no_memory(err, "a reduced value");
+    *out = e;
     return SHEAF_OK;
 }
 

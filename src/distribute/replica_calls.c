@@ -219,9 +219,11 @@ static sheaf_status call_merge(void *const *contributions, int count, const stru
     if (!job->fn)
         return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
                             "merge_call: the merge function is NULL");
-    sheaf_values *in = sheaf__frame_own(sheaf__values_regroup(parts, count, err)), *out = NULL;
+    sheaf_values *in = sheaf__values_regroup(parts, count, err), *out = NULL;
     if (!in)
-        return SHEAF_ERR_INVALID_ARGUMENT;
+        return err->status;
+    if (!sheaf__frame_own(in))
+        return sheaf__no_memory(err, "the values of a merge call");
     sheaf_status status = job->fn(job->strategy, in, &out, job->user);
     SHEAF__TRY(sheaf_frame_status(err));
     if (status < 0)

@@ -81,8 +81,11 @@ static sheaf_status give_result(sheaf_strategy *s, const struct sheaf__job *job,
     if (!out)
         return SHEAF_OK;
     sheaf_values *v = sheaf__values_regroup(job->outs, s->local, err);
-    if (!sheaf__frame_own(v))
+    if (!v)
         return err->status;
+    v = sheaf__frame_own(v);
+    if (!v)
+        return sheaf__no_memory(err, "the values of a step");
     for (int i = 0; i < s->local && job->plan; i++)
         SHEAF__TRY(make_tensors(job->outs[i], err));
     v->examples = job->examples;

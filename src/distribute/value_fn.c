@@ -43,6 +43,9 @@ sheaf_status sheaf_distribute_values_from_function(sheaf_strategy *s, sheaf_valu
         sheaf_element_free(made[i]);
     if (!v)
         return status < 0 ? status : SHEAF_ERR_RESOURCE_EXHAUSTED;
-    *out = sheaf__frame_own(v);
+    v = sheaf__frame_own(v);
+    if (!v)
+        return sheaf__no_memory(err, "distributed values");
+    *out = v;
     return SHEAF_OK;
 }

@@ -150,6 +150,8 @@ sheaf_status sheaf_bundle_read(sheaf_bundle *b, const char *key, sheaf_tensor **
     sheaf_tensor *t = sheaf__bundle_read_slice(b, item, NULL, &fault);
     if (!t)
         return sheaf__error_copy(err, &fault);
-    *tensor = sheaf__tensor_give(t, NULL);
-    return sheaf_tensor_status(*tensor, err);
+    t = sheaf__tensor_give(t, NULL);
+    SHEAF__TRY(sheaf_tensor_status(t, err));
+    *tensor = t;
+    return SHEAF_OK;
 }

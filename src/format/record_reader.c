@@ -29,10 +29,15 @@ sheaf_status sheaf_record_reader_next(sheaf_record_reader *reader, sheaf_bytes *
                                       sheaf_error *err)
 {
     size_t count;
+    sheaf_bytes next;
     struct sheaf__object *owner;
     if (!reader)
         return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "the record reader is NULL");
-    return sheaf__record_source_next(reader->source, record, 1, &count, &owner, err);
+    const sheaf_status status =
+        sheaf__record_source_next(reader->source, &next, 1, &count, &owner, err);
+    if (status == SHEAF_OK)
+        *record = next;
+    return status;
 }
 
 uint64_t sheaf_record_reader_position(const sheaf_record_reader *reader, uint64_t *offset)

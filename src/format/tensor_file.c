@@ -187,8 +187,10 @@ sheaf_status sheaf_tensor_file_read(sheaf_tensor_file *f, const char *name, shea
     sheaf_tensor *t = sheaf__tensor_file_whole(f, e, &fault);
     if (!t)
         return sheaf__error_copy(err, &fault);
-    *tensor = sheaf__tensor_give(t, NULL);
-    return sheaf_tensor_status(*tensor, err);
+    t = sheaf__tensor_give(t, NULL);
+    SHEAF__TRY(sheaf_tensor_status(t, err));
+    *tensor = t;
+    return SHEAF_OK;
 }
 
 sheaf_status sheaf_tensor_file_verify(sheaf_tensor_file *f, sheaf_error *err)

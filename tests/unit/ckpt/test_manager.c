@@ -248,6 +248,35 @@ static void t59_newest_complete(void **state)
     sheaf_frame_clear();
 }
 
+static sheaf_status restore_again(void *user, sheaf_error *err)
+{
+    struct run *r = user;
+    const char *const before = "before", *path = before;
+    sheaf_status status;
+    SHEAF_FRAME
+    {
+        status = sheaf_manager_restore(r->manager, &path, err);
+        assert_true(status < 0 ? path == before : !strcmp(sheaf__path_name(path), "ckpt-1"));
+    }
+    rig_log_take(); /* without the state file the names of the files do */
+    return status;
+}
+
+/* The path is set on success only, whichever allocation fails. */
+static void restore_without_memory(void **state)
+{
+    (void)state;
+    struct run r = start(NULL);
+    sheaf_error err;
+    save(&r, 1);
+    for (int i = 0; i < 2;
+         i++) /* what one keeps, the next one replaces, from pools that are full */
+        rig_ok(restore_again(&r, &err), &err);
+    assert_true(rig_fail_allocations(restore_again, &r) > 10);
+    end(&r);
+    sheaf_frame_clear();
+}
+
 /* A save whose state file was not written any more is found, as it is newer; one that the state file
  * left behind is not. Without a state file, and with a broken one, the numbers decide. */
 static void beyond_the_state_file(void **state)
@@ -857,6 +886,7 @@ int main(void)
         rig_test(keeps_all_and_foreign_files),
         rig_test(every_steps),
         rig_test(t59_newest_complete),
+        rig_test(restore_without_memory),
         rig_test(beyond_the_state_file),
         rig_test(state_file_of_elsewhere),
         rig_test(one_writer),
