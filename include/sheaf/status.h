@@ -79,8 +79,9 @@ typedef struct sheaf_error {
 SHEAF_API const char *sheaf_status_name(sheaf_status status);
 
 /** Fills `err` (may be NULL) from a printf format and returns `status`; for a program's own functions that run inside
- *  the library (step, map, generator, callback). A sharding callback, which is given no error, calls it with NULL and
- *  returns the status: the text comes out of the save. Any thread. */
+ *  the library. One that is given no error (step, merge, map, filter, opening, value and dataset functions, sharding callbacks,
+ *  partitioners, initializers, creators of variables) calls it with NULL and returns the status, NULL if it returns an object,
+ *  and anything if it cannot fail: the text comes out of the call that fails for it, before what failed in its frame. Any thread. */
 SHEAF_API SHEAF_PRINTF(3, 4) sheaf_status
     sheaf_error_set(sheaf_error *err, sheaf_status status, const char *format, ...);
 

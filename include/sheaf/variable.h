@@ -50,7 +50,8 @@ typedef struct sheaf_initial_part {
     uint64_t first, count;
 } sheaf_initial_part;
 /** Writes a part of an initial value to `data`. Called once per part, on any thread, so that a table larger than memory is
- *  made where it lives. Deterministic in the seed and the elements' numbers. */
+ *  made where it lives. Deterministic in the seed and the elements' numbers. One that cannot says so (sheaf_error_set()), which
+ *  is the variable's error. */
 typedef void (*sheaf_initializer_fn)(void *data, const sheaf_initial_part *part, uint64_t seed,
                                      const double *args);
 /** An initial value by function. Use the makers below. */
@@ -121,7 +122,7 @@ SHEAF_API sheaf_trackable *sheaf_variable_trackable(sheaf_variable *v);
 SHEAF_API sheaf_trackable *sheaf_random_trackable(void);
 
 /** A hook on the creation of variables: may change name, options or initializer, then must call
- *  sheaf_variable_create_next(request) and return its result, or a variable of its own. */
+ *  sheaf_variable_create_next(request) and return its result, or a variable of its own; NULL is the variable's error. */
 typedef struct sheaf_variable_request {
     const char *name;
     sheaf_dtype dtype;

@@ -55,9 +55,10 @@ sheaf_status sheaf__no_memory(sheaf_error *err, const char *what) __attribute__(
 /* A task in a message, which takes its job and index. */
 #define SHEAF__TASK "/job:%s/task:%d"
 
-/* What a callback of the program said by sheaf_error_set(NULL, `status`, …) since this thread listened; NULL: nothing. */
+/* What a function of the program, which is given no error, said last by sheaf_error_set(NULL, …) since this thread listened:
+ * whether it said anything. It is said once. Who calls such a function uses tensor/called.h. */
 void sheaf__error_listen(void);
-const sheaf_error *sheaf__error_said(sheaf_status status);
+bool sheaf__error_heard(sheaf_error *err);
 
 /* Names the task whom the error concerns, after it was filled. */
 void sheaf__error_set_peer(sheaf_error *err, const char *job, int32_t index);

@@ -46,7 +46,7 @@ const char *sheaf_status_name(sheaf_status status)
     return status < 0 ? "UnknownError" : "Unknown";
 }
 
-/* A callback that is given no error has none to fill: who called it looks here. */
+/* A function that is given no error has none to fill: who called it looks here. */
 static _Thread_local sheaf_error said;
 
 void sheaf__error_listen(void)
@@ -54,9 +54,13 @@ void sheaf__error_listen(void)
     said.status = SHEAF_OK;
 }
 
-const sheaf_error *sheaf__error_said(sheaf_status status)
+bool sheaf__error_heard(sheaf_error *err)
 {
-    return status < 0 && said.status == status ? &said : NULL;
+    if (said.status >= 0)
+        return false;
+    *err = said;
+    said.status = SHEAF_OK;
+    return true;
 }
 
 sheaf_status sheaf_error_set(sheaf_error *err, sheaf_status status, const char *format, ...)

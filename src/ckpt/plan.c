@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "ckpt/shard.h"
+#include "tensor/called.h"
 #include "tensor/frame.h"
 
 #include <stdlib.h>
@@ -120,15 +121,6 @@ static sheaf_status add_shards(struct planning *p, const sheaf_shard_plan *place
     return status;
 }
 
-/* What a policy of ours left, or a callback said; or what it returned, alone. */
-static const char *cause_of(sheaf_status status, const sheaf_shard_plan *placements)
-{
-    const sheaf_error *said = sheaf__error_said(status);
-    if (placements->error.status < 0)
-        return placements->error.message;
-    return said ? said->message : sheaf_status_name(status);
-}
-
 /* Asks the callback about the tensors of one task. */
 static sheaf_status plan_task(struct planning *p, size_t count, sheaf_error *err)
 {
@@ -146,9 +138,11 @@ static sheaf_status plan_task(struct planning *p, size_t count, sheaf_error *err
     {
         sheaf__error_listen();
         status = p->sharding->assign(p->mine, count, &placements, p->sharding->user);
-        if (status < 0)
+        if (status < 0 && placements.error.status < 0) /* a policy of ours left it */
             sheaf__error(err, status, "sharding callback '%s' failed: %s", check.description,
-                         cause_of(status, &placements));
+                         placements.error.message);
+        else if (status < 0)
+            status = sheaf__called(status, err, "sharding callback '%s'", check.description);
     }
     if (status >= 0)
         status = sheaf__plan_check(&check, &placements, err);

@@ -46,6 +46,7 @@ static sheaf_status ask(struct filter_iter *it, size_t at, sheaf_error *err)
         return err->status;
     sheaf_frame frame = {0};
     sheaf_frame_open(&frame);
+    sheaf__error_listen();
     sheaf_status status = sheaf__function_status(p->fn(e, p->user), "the function", err);
     if (status >= 0 && sheaf_frame_status(err) < 0)
         status = err->status;

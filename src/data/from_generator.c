@@ -45,11 +45,13 @@ static sheaf_status begin(struct from_generator_iter *it, const struct from_gene
     sheaf_frame frame = {0};
     sheaf_frame_open(&frame);
     sheaf_status status = SHEAF_OK;
+    sheaf__error_listen();
     if (p->generator.start)
         status = p->generator.start(p->generator.user, &it->state, err);
-    sheaf_frame_close(&frame);
     it->started = status >= 0;
-    return sheaf__function_status(status, "start of the generator", err);
+    status = sheaf__function_status(status, "the start of the generator", err);
+    sheaf_frame_close(&frame);
+    return status;
 }
 
 /* Calls the generator once, in a frame of its own. */
@@ -59,6 +61,7 @@ static sheaf_status generate(struct from_generator_iter *it, const struct from_g
     sheaf_frame frame = {0};
     sheaf_frame_open(&frame);
     sheaf_element *e = sheaf__element_new(err);
+    sheaf__error_listen();
     sheaf_status status = e ? p->generator.next(it->state, e, err) : err->status;
     status = e ? sheaf__function_status(status, "the generator", err) : status;
     if (status == SHEAF_OK)

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "tensor/called.h"
 #include "tensor/element.h"
 
 #include <sheaf/frame.h>
@@ -12,17 +13,18 @@
 
 sheaf_status sheaf__function_status(sheaf_status status, const char *what, sheaf_error *err)
 {
-    if (status == SHEAF_OK || status == SHEAF_END)
+    if (status == SHEAF_OK || status == SHEAF_END) {
+        sheaf__error_listen(); /* what it said of what did not fail is not for who comes next */
         return status;
+    }
     if (status > 0)
         return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
                             "%s returned %d, expected SHEAF_OK, SHEAF_END or an error", what,
                             (int)status);
-    if (err->status < 0 || sheaf_frame_status(err) < 0) {
-        err->status = status;
-        return status;
-    }
-    return sheaf__error(err, status, "%s returned %s", what, sheaf_status_name(status));
+    if (err->status >= 0)
+        (void)sheaf__called(status, err, "%s", what);
+    err->status = status;
+    return status;
 }
 
 char *sheaf__path_of(const sheaf_element *e, sheaf_error *err)

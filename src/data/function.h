@@ -8,8 +8,8 @@
 #include <sheaf/element.h>
 
 /* What a function of the program returned, as the status of its stage: SHEAF_OK and SHEAF_END as
- * they are, an error with a message, anything else as an error. `err` is cleared before the function
- * runs; what the function, or a builder in its frame, put there stays. */
+ * they are, an error with a message (tensor/called.h), anything else as an error. `err` is cleared before the
+ * function runs; what the function put there stays. */
 sheaf_status sheaf__function_status(sheaf_status status, const char *what, sheaf_error *err);
 
 /* Around calls of functions of the stage in this thread: what workers divide among them they make from

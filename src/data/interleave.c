@@ -4,6 +4,7 @@
 #include "base/config.h"
 #include "base/error.h"
 #include "data/function.h"
+#include "tensor/called.h"
 
 #include <sheaf/frame.h>
 
@@ -56,11 +57,12 @@ sheaf_status sheaf__interleave_call(const struct sheaf__interleave *p, const she
 {
     sheaf_frame frame = {0};
     sheaf_frame_open(&frame);
+    sheaf__error_listen();
     *d = p->open(e, p->user);
-    sheaf_status status = SHEAF_OK;
-    if (sheaf_frame_status(err) < 0)
-        status = err->status;
-    else if (!*d)
+    sheaf_status status = sheaf_frame_status(err);
+    if (status >= 0 && !*d)
+        status = sheaf__called_mute(err, "the function");
+    if (status >= 0 && !*d)
         status = sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT, "the function gave no dataset");
     sheaf_frame_close(&frame);
     if (status < 0) {

@@ -58,6 +58,7 @@ static sheaf_status fresh_out(struct sheaf__map_call *call, sheaf_error *err)
 static sheaf_status call_function(const struct sheaf__map_params *map, const sheaf_element *in,
                                   sheaf_element *out, sheaf_error *err)
 {
+    sheaf__error_listen();
     sheaf_status status = sheaf__function_status(map->fn(in, out, map->user), "the function", err);
     if (status >= 0 && sheaf_frame_status(err) < 0)
         return err->status;

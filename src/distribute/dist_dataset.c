@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "data/rewrite.h"
 #include "data/stage.h"
+#include "tensor/called.h"
 #include "tensor/frame.h"
 #include "tensor/print.h"
 
@@ -218,12 +219,16 @@ static void call_dataset_fn(sheaf_dist_dataset *d, int i, sheaf_dataset_fn fn, v
     SHEAF_FRAME
     SHEAF_DEVICE("CPU:0")
     {
+        sheaf__error_listen();
         d->datasets[i] = fn(&context, user);
+        if (!d->datasets[i] &&
+            sheaf__called_mute(&d->latched, "the dataset function of pipeline %d",
+                               context.input_pipeline_id) >= 0 &&
+            sheaf_frame_status(&d->latched) >= 0)
+            sheaf__error(&d->latched, SHEAF_ERR_INVALID_ARGUMENT,
+                         "the dataset function returned NULL for pipeline %d",
+                         context.input_pipeline_id);
     }
-    if (!d->datasets[i])
-        sheaf__error(&d->latched, SHEAF_ERR_INVALID_ARGUMENT,
-                     "the dataset function returned NULL for pipeline %d",
-                     context.input_pipeline_id);
 }
 
 sheaf_dist_dataset *sheaf_distribute_datasets_from_function(sheaf_strategy *s, sheaf_dataset_fn fn,

@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "distribute/sync.h"
 #include "distribute/values.h"
+#include "tensor/called.h"
 #include "tensor/device.h"
 #include "tensor/frame.h"
 
@@ -36,19 +37,16 @@ static sheaf_status call_step(struct replica_slot *slot, const struct sheaf__job
     /* Counts of our own: the function may clear its frame. */
     sheaf_element *none = in ? NULL : sheaf_element_keep(sheaf_element_new());
     sheaf_element *out = sheaf_element_keep(sheaf_element_new());
-    sheaf_status status = job->fn(r, in ? in : none, out, job->user);
-    sheaf_error first = {0};
-    sheaf_status latched = sheaf_frame_status(&first);
+    sheaf__error_listen();
+    const sheaf_status status =
+        sheaf__called(job->fn(r, in ? in : none, out, job->user), &slot->error,
+                      "the step function of replica %d", r->id);
     sheaf_element_free(none);
-    if (status >= 0 && latched >= 0) {
+    if (status >= 0)
         slot->out = out;
-        return SHEAF_OK;
-    }
-    sheaf_element_free(out);
-    if (latched < 0)
-        return sheaf__error_copy(&slot->error, &first);
-    return sheaf__error(&slot->error, status, "the step function of replica %d returned %s", r->id,
-                        sheaf_status_name(status));
+    else
+        sheaf_element_free(out);
+    return status < 0 ? status : SHEAF_OK;
 }
 
 /* The others stop where they wait; other workers hear the first cause. */

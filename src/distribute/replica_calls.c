@@ -9,6 +9,7 @@
 #include "distribute/sync.h"
 #include "distribute/values.h"
 #include "ops/tape.h"
+#include "tensor/called.h"
 #include "tensor/frame.h"
 
 #include <string.h>
@@ -224,11 +225,9 @@ static sheaf_status call_merge(void *const *contributions, int count, const stru
         return err->status;
     if (!sheaf__frame_own(in))
         return sheaf__no_memory(err, "the values of a merge call");
-    sheaf_status status = job->fn(job->strategy, in, &out, job->user);
-    SHEAF__TRY(sheaf_frame_status(err));
-    if (status < 0)
-        return sheaf__error(err, status, "the merge function returned %s",
-                            sheaf_status_name(status));
+    sheaf__error_listen();
+    SHEAF__TRY(
+        sheaf__called(job->fn(job->strategy, in, &out, job->user), err, "the merge function"));
     if (out && out->per_replica && out->count != count)
         return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
                             "the merge function returned %d components for %d replicas", out->count,

@@ -9,6 +9,7 @@
 #include "distribute/replica.h"
 #include "distribute/values.h"
 #include "ops/tape.h"
+#include "tensor/called.h"
 #include "tensor/frame.h"
 #include "tensor/spec.h"
 
@@ -29,11 +30,9 @@ static sheaf_status run_plainly(const struct sheaf__job *job, sheaf_error *err)
     sheaf_frame_open(&frame);
     sheaf_element *in = job->in ? sheaf__values_component(job->in, 0) : sheaf_element_new();
     sheaf_element *out = sheaf_element_new();
-    sheaf_status status = job->fn(sheaf__replica_default(), in, out, job->user);
-    SHEAF__TRY(sheaf_frame_status(err));
-    if (status < 0)
-        return sheaf__error(err, status, "the step function returned %s",
-                            sheaf_status_name(status));
+    sheaf__error_listen();
+    SHEAF__TRY(sheaf__called(job->fn(sheaf__replica_default(), in, out, job->user), err,
+                             "the step function"));
     job->outs[0] = sheaf_element_keep(out);
     return SHEAF_OK;
 }

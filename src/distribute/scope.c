@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "distribute/replica.h"
 #include "distribute/strategy.h"
+#include "ops/variable.h"
 #include "tensor/frame.h"
 
 /* What a scope keeps while it is open. */
@@ -59,7 +60,10 @@ sheaf_status sheaf__strategy_check_cross(sheaf_strategy *s, const char *what, sh
 static sheaf_variable *create_in_scope(sheaf_variable_request *request, void *user)
 {
     sheaf_strategy *s = user;
-    return s->cls->create ? s->cls->create(s, request) : sheaf_variable_create_next(request);
+    if (!s->cls->create)
+        return sheaf_variable_create_next(request);
+    sheaf_variable *v = s->cls->create(s, request);
+    return v ? v : sheaf__variable_lost();
 }
 
 /* Why the scope may not be entered; the default strategy nests nowhere (R4.6). */

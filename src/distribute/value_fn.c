@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "distribute/strategy.h"
 #include "distribute/values.h"
+#include "tensor/called.h"
 #include "tensor/frame.h"
 
 static sheaf_status call_value_fn(const sheaf_strategy *s, int local, sheaf_value_fn fn, void *user,
@@ -15,11 +16,9 @@ static sheaf_status call_value_fn(const sheaf_strategy *s, int local, sheaf_valu
     SHEAF_FRAME
     {
         sheaf_element *e = sheaf_element_new();
-        sheaf_status status = fn(&context, e, user);
-        SHEAF__TRY(sheaf_frame_status(err));
-        if (status < 0)
-            return sheaf__error(err, status, "the value function returned %s for replica %d",
-                                sheaf_status_name(status), s->first + local);
+        sheaf__error_listen();
+        SHEAF__TRY(sheaf__called(fn(&context, e, user), err, "the value function of replica %d",
+                                 s->first + local));
         *made = sheaf_element_keep(e);
     }
     return SHEAF_OK;

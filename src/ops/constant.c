@@ -77,14 +77,12 @@ sheaf_status sheaf__infer_random(struct sheaf__op_call *call, sheaf_error *err)
 
 sheaf_status sheaf__compute_random(struct sheaf__op_call *call, sheaf_error *err)
 {
-    (void)err;
     sheaf_initializer random = random_of_call(call);
     if (!random.seed)
         random.seed = sheaf__initializer_seed();
     const sheaf_initial_part all = {call->dtype, call->shape, 0,
                                     (uint64_t)sheaf_shape_elements(call->shape)};
-    sheaf__initializer_run(&random, call->device, sheaf__tensor_out(call->out), &all);
-    return SHEAF_OK;
+    return sheaf__initializer_run(&random, call->device, sheaf__tensor_out(call->out), &all, err);
 }
 
 /* ---- public calls ---- */

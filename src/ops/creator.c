@@ -6,6 +6,7 @@
 #include "base/context.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "tensor/called.h"
 #include "tensor/frame.h"
 #include "tensor/shape.h"
 
@@ -51,18 +52,40 @@ static sheaf_variable lost = {
                 .message = "not enough memory for a variable"},
 };
 
+sheaf_variable *sheaf__variable_lost(void)
+{
+    return sheaf__ref(&lost);
+}
+
+/* A variable that holds why a hook of the program made none; NULL: no memory. */
+static sheaf_variable *refused(sheaf_variable_request *request)
+{
+    sheaf_error err = {0};
+    if (sheaf__called_mute(&err, "variable '%s': its creator", request->name) >= 0)
+        sheaf__error(&err, SHEAF_ERR_INVALID_ARGUMENT, "variable '%s': its creator returned NULL",
+                     request->name);
+    request->initial = sheaf__tensor_give(NULL, &err);
+    return sheaf__variable_plain(request, NULL);
+}
+
 sheaf_variable *sheaf_variable_create_next(sheaf_variable_request *request)
 {
+    sheaf_variable *v;
     if (!request)
         return NULL;
     sheaf_creator_scope *scope = request->next;
     /* One seed for all parts and copies, whoever makes them. */
     if (!request->initial && !request->initializer.seed)
         request->initializer.seed = sheaf__initializer_seed();
-    if (!scope)
-        return sheaf__variable_plain(request, NULL);
-    request->next = scope->parent;
-    return scope->fn(request, scope->user);
+    if (scope) {
+        request->next = scope->parent;
+        sheaf__error_listen();
+        v = scope->fn(request, scope->user);
+        v = v ? v : refused(request);
+    } else {
+        v = sheaf__variable_plain(request, NULL);
+    }
+    return v ? v : sheaf__variable_lost();
 }
 
 static sheaf_variable *create(sheaf_variable_request *request, const char *name,
@@ -72,8 +95,7 @@ static sheaf_variable *create(sheaf_variable_request *request, const char *name,
     if (options)
         request->options = *options;
     request->next = innermost;
-    sheaf_variable *v = sheaf_variable_create_next(request);
-    return v ? v : sheaf__ref(&lost);
+    return sheaf_variable_create_next(request);
 }
 
 sheaf_variable *sheaf_variable_new(const char *name, sheaf_tensor *initial,
@@ -189,7 +211,12 @@ sheaf_tensor *sheaf__variable_initial(const sheaf_variable_request *request, int
         const sheaf_initial_part part = {request->dtype, request->shape,
                                          (uint64_t)(rows < 0 ? 0 : first_row * row),
                                          (uint64_t)sheaf_tensor_elements(t)};
-        sheaf__initializer_run(&request->initializer, t->device, sheaf__tensor_out(t), &part);
+        if (sheaf__initializer_run(&request->initializer, t->device, sheaf__tensor_out(t), &part,
+                                   &err) < 0) {
+            sheaf__error_prefix(&err, "variable '%s'", request->name);
+            sheaf__unref(t);
+            t = NULL;
+        }
     }
     return sheaf__tensor_give(t, &err);
 }

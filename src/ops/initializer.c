@@ -4,6 +4,8 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "base/thread.h"
+#include "tensor/called.h"
 #include "tensor/kernel.h"
 
 #include <math.h>
@@ -235,21 +237,40 @@ struct parts {
     const sheaf_initializer *initializer;
     uint8_t *data;
     const sheaf_initial_part *whole;
+    struct sheaf__mutex lock;
+    size_t failed; /* where the first part begins that failed, and why */
+    sheaf_error error;
 };
+
+static void note_failure(struct parts *p, size_t begin, const sheaf_error *error)
+{
+    sheaf__mutex_lock(&p->lock);
+    if (p->error.status >= 0 || begin < p->failed) {
+        p->failed = begin;
+        p->error = *error;
+    }
+    sheaf__mutex_unlock(&p->lock);
+}
 
 static void run_part(size_t begin, size_t end, void *user)
 {
-    const struct parts *p = user;
+    struct parts *p = user;
     sheaf_initial_part part = *p->whole;
+    sheaf_error error;
     part.first += begin;
     part.count = end - begin;
+    sheaf__error_listen();
     p->initializer->fill(p->data + begin * sheaf_dtype_size(part.dtype), &part,
                          p->initializer->seed, p->initializer->args);
+    if (sheaf__called_mute(&error, "the initializer") < 0)
+        note_failure(p, begin, &error);
 }
 
-void sheaf__initializer_run(const sheaf_initializer *initializer, struct sheaf__device *device,
-                            void *data, const sheaf_initial_part *part)
+sheaf_status sheaf__initializer_run(const sheaf_initializer *initializer,
+                                    struct sheaf__device *device, void *data,
+                                    const sheaf_initial_part *part, sheaf_error *err)
 {
-    struct parts p = {initializer, data, part};
+    struct parts p = {.initializer = initializer, .data = data, .whole = part};
     sheaf__split(device, (size_t)part->count, SHEAF__GRAIN, run_part, &p);
+    return p.error.status < 0 ? sheaf__error_copy(err, &p.error) : SHEAF_OK;
 }

@@ -16,8 +16,10 @@ uint64_t sheaf__initializer_seed(void);
  * program make of their arguments is not known. */
 sheaf_status sheaf__initializer_check(const sheaf_initializer *initializer, sheaf_dtype dtype,
                                       sheaf_error *err);
-/** Writes the part to `data` on the device's threads; the initializer has a seed. */
-void sheaf__initializer_run(const sheaf_initializer *initializer, struct sheaf__device *device,
-                            void *data, const sheaf_initial_part *part);
+/** Writes the part to `data` on the device's threads; the initializer has a seed. A function of the program
+ * may say that it cannot. */
+sheaf_status sheaf__initializer_run(const sheaf_initializer *initializer,
+                                    struct sheaf__device *device, void *data,
+                                    const sheaf_initial_part *part, sheaf_error *err);
 
 #endif

@@ -60,6 +60,8 @@ sheaf_tensor *sheaf__variable_read(sheaf_variable *v);
  * the request first; without any a plain variable is made. Strategies push theirs with
  * sheaf_creator_scope_enter(). */
 sheaf_variable *sheaf__variable_plain(const sheaf_variable_request *request, const char *device);
+/** What stands for one where there was no memory to make it. */
+sheaf_variable *sheaf__variable_lost(void);
 /** For implementations: fills the head of a zeroed variable from a request (name copied, options,
  * creation number), with one count. `trackable`, `strategy` and `device` are the caller's to set.
  */

@@ -3,6 +3,7 @@
 #include "ps/partition.h"
 
 #include "base/error.h"
+#include "tensor/called.h"
 #include "tensor/shape.h"
 
 enum { MIN_SIZE_DEFAULT = 256 << 10 };
@@ -106,7 +107,9 @@ sheaf_status sheaf__ps_parts(const sheaf_partitioner *p, sheaf_dtype dtype, shea
     *parts = 1;
     if (!p->fn || shape.rank == 0)
         return SHEAF_OK;
+    sheaf__error_listen();
     const sheaf_shape found = p->fn(dtype, shape, p->args, p->user);
+    SHEAF__TRY(sheaf__called_mute(err, "the partitioner"));
     bool ours = found.rank >= 1 && found.rank <= SHEAF_MAX_RANK && found.dims[0] >= 1;
     for (int i = 1; ours && i < found.rank; i++)
         ours = found.dims[i] == 1;
