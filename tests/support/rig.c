@@ -163,6 +163,21 @@ const char *rig_path(const char *name)
     return keep_path(sheaf__path_join(rig_folder(), name));
 }
 
+const char *rig_list(const char *name)
+{
+    static char text[1024];
+    struct sheaf__strings names = {0};
+    sheaf_error err;
+    text[0] = '\0';
+    rig_ok(sheaf__file_list(rig_path(name), &names, &err), &err);
+    for (size_t i = 0; i < names.count; i++) {
+        const size_t at = strlen(text);
+        snprintf(text + at, sizeof(text) - at, "%s%s", at ? " " : "", names.items[i]);
+    }
+    sheaf__strings_clear(&names);
+    return text;
+}
+
 const char *rig_golden(const char *name)
 {
     return keep_path(sheaf__path_join(SHEAF_TEST_GOLDEN, name));

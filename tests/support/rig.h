@@ -37,6 +37,8 @@ void rig_log_from(sheaf_log_level level);
 const char *rig_folder(void);
 /* A path in it, valid until the end of the test: rig_path("a.txt"). */
 const char *rig_path(const char *name);
+/* The names in a folder of it, sorted by bytes, with spaces between. Valid until the next call. */
+const char *rig_list(const char *name);
 /* A path below tests/golden. Valid until the end of the test. */
 const char *rig_golden(const char *name);
 

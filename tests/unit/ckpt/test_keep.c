@@ -289,22 +289,6 @@ static void state_file_is_lost(void **state)
     }
 }
 
-/* All files of the folder. */
-static const char *list(const char *folder)
-{
-    static char text[1024];
-    struct sheaf__strings names = {0};
-    sheaf_error err;
-    text[0] = 0;
-    rig_ok(sheaf__file_list(rig_path(folder), &names, &err), &err);
-    for (size_t i = 0; i < names.count; i++) {
-        const size_t at = strlen(text);
-        snprintf(text + at, sizeof(text) - at, "%s%s", at ? " " : "", names.items[i]);
-    }
-    sheaf__strings_clear(&names);
-    return text;
-}
-
 /* From the k-th operation of a save on nothing works any more. True if it got so far; `*unlisted`: it
  * was complete all the same. */
 static bool interrupt_save(struct sheaf__fs *faulty, uint64_t k, bool *unlisted)
@@ -340,10 +324,11 @@ static void nothing_is_left_behind(void **state)
         for (int i = 0; i < 3; i++)
             save(&r);
         sheaf__file_unlink(rig_path("run/.checkpoint.lock"), NULL);
-        assert_string_equal(list("run"), ".ckpt-90.sheaf .ckpt-92.sheaf .ckpt-93.sheaf checkpoint "
-                                         "ckpt-90.data-00000-of-00001 ckpt-90.index "
-                                         "ckpt-92.data-00000-of-00001 ckpt-92.index "
-                                         "ckpt-93.data-00000-of-00001 ckpt-93.index");
+        assert_string_equal(rig_list("run"),
+                            ".ckpt-90.sheaf .ckpt-92.sheaf .ckpt-93.sheaf checkpoint "
+                            "ckpt-90.data-00000-of-00001 ckpt-90.index "
+                            "ckpt-92.data-00000-of-00001 ckpt-92.index "
+                            "ckpt-93.data-00000-of-00001 ckpt-93.index");
         end(&r);
         sheaf__context_set_fs(sheaf__context(), NULL);
         sheaf__fs_faulty_free(faulty);

@@ -75,31 +75,15 @@ static const char *save(struct run *r, float value)
     return sheaf__path_name(path);
 }
 
-/* "ckpt-2 ckpt-3 …" of the indexes that are there, then everything else by name. */
-static const char *list(void)
-{
-    static char text[1024];
-    struct sheaf__strings names = {0};
-    sheaf_error err;
-    text[0] = 0;
-    rig_ok(sheaf__file_list(rig_path("run"), &names, &err), &err);
-    for (size_t i = 0; i < names.count; i++) {
-        size_t at = strlen(text);
-        snprintf(text + at, sizeof(text) - at, "%s%s", at ? " " : "", names.items[i]);
-    }
-    sheaf__strings_clear(&names);
-    return text;
-}
-
 static void max_to_keep(void **state)
 {
     (void)state;
     struct run r = start(&(sheaf_manager_options){.max_to_keep = 2});
     for (int i = 1; i <= 4; i++)
         save(&r, (float)i);
-    assert_string_equal(list(), ".checkpoint.lock .ckpt-3.sheaf .ckpt-4.sheaf checkpoint "
-                                "ckpt-3.data-00000-of-00001 ckpt-3.index "
-                                "ckpt-4.data-00000-of-00001 ckpt-4.index");
+    assert_string_equal(rig_list("run"), ".checkpoint.lock .ckpt-3.sheaf .ckpt-4.sheaf checkpoint "
+                                         "ckpt-3.data-00000-of-00001 ckpt-3.index "
+                                         "ckpt-4.data-00000-of-00001 ckpt-4.index");
     struct sheaf__state_file s;
     sheaf_error err;
     rig_ok(sheaf__state_file_read(&s, rig_path("run"), &err), &err);
@@ -119,9 +103,9 @@ static void max_to_keep(void **state)
     assert_string_equal(sheaf__path_name(path), "ckpt-4");
     assert_true(get(&r) == 4);
     assert_string_equal(save(&r, 5), "ckpt-5");
-    assert_string_equal(list(), ".checkpoint.lock .ckpt-4.sheaf .ckpt-5.sheaf checkpoint "
-                                "ckpt-4.data-00000-of-00001 ckpt-4.index "
-                                "ckpt-5.data-00000-of-00001 ckpt-5.index");
+    assert_string_equal(rig_list("run"), ".checkpoint.lock .ckpt-4.sheaf .ckpt-5.sheaf checkpoint "
+                                         "ckpt-4.data-00000-of-00001 ckpt-4.index "
+                                         "ckpt-5.data-00000-of-00001 ckpt-5.index");
     end(&r);
     sheaf_frame_clear();
 }
@@ -633,11 +617,11 @@ static void ends_with_what_is_there(void **state)
     r = start(NULL);
     rig_ok(sheaf_manager_restore(r.manager, NULL, &err), &err);
     char files[1024];
-    sheaf__str_copy(files, sizeof(files), list());
+    sheaf__str_copy(files, sizeof(files), rig_list("run"));
     for (int i = 0; i < 2; i++) {
         rig_ok(sheaf_manager_end(r.manager, false, &path, &err), &err);
         assert_string_equal(sheaf__path_name(path), "ckpt-2");
-        assert_string_equal(list(), files);
+        assert_string_equal(rig_list("run"), files);
     }
     rig_ok(sheaf_checkpoint_restore_next(f.checkpoint, rig_path("run"), NULL, 1, &path, &err),
            &err);
@@ -702,13 +686,13 @@ static void takes_over(void **state)
     struct run r = take_part(&g, false);
     rig_ok(sheaf_manager_save(r.manager, false, &path, &err), &err);
     assert_null(path);
-    assert_string_equal(list(), before);
+    assert_string_equal(rig_list("run"), before);
     assert_int_equal(g->taken, 0);
     g->not_writer = false;
     g->last = 3;
     rig_ok(sheaf_manager_save(r.manager, false, &path, &err), &err);
     assert_string_equal(sheaf__path_name(path), "ckpt-4");
-    assert_string_equal(list(), after);
+    assert_string_equal(rig_list("run"), after);
     rig_ok(sheaf_manager_save(r.manager, false, &path, &err), &err);
     assert_int_equal(g->taken, 1);
     leave(&r, g);
@@ -748,14 +732,14 @@ static void loses_its_turn(void **state)
     rig_ok(sheaf__file_read_all(rig_path("run/checkpoint"), 999, &state_file, NULL, &err), &err);
     static const char before[] = ".ckpt-1.sheaf checkpoint ckpt-1.data-00000-of-00002 "
                                  "ckpt-1.data-00001-of-00002 ckpt-1.index";
-    assert_string_equal(list(), before);
+    assert_string_equal(rig_list("run"), before);
     for (int given = 0; given < 2; given++) {
         g->not_writer = false;
         g->leaves = given;
         rig_fails(sheaf_manager_save(r.manager, false, NULL, &err), &err, SHEAF_ERR_UNAVAILABLE,
                   "another one writes");
         if (given == 0)
-            assert_string_equal(list(), before);
+            assert_string_equal(rig_list("run"), before);
         rig_ok(sheaf__file_read_all(rig_path("run/checkpoint"), 999, &found, NULL, &err), &err);
         assert_string_equal(found, state_file);
         sheaf__free(found);
@@ -789,7 +773,7 @@ static void is_swept(void **state)
     g->leaves = 1;
     rig_fails(sheaf_manager_save(r.manager, false, NULL, &err), &err, SHEAF_ERR_UNAVAILABLE,
               "another one writes");
-    assert_string_equal(list(), ".ckpt-1.sheaf");
+    assert_string_equal(rig_list("run"), ".ckpt-1.sheaf");
     leave(&r, g);
     sheaf_frame_clear();
 }
@@ -825,9 +809,9 @@ static void in_the_background(void **state)
         set(&r, (float)-i);
     }
     rig_ok(sheaf_manager_wait(r.manager, &err), &err);
-    assert_string_equal(list(), ".checkpoint.lock .ckpt-2.sheaf .ckpt-3.sheaf checkpoint "
-                                "ckpt-2.data-00000-of-00001 ckpt-2.index "
-                                "ckpt-3.data-00000-of-00001 ckpt-3.index");
+    assert_string_equal(rig_list("run"), ".checkpoint.lock .ckpt-2.sheaf .ckpt-3.sheaf checkpoint "
+                                         "ckpt-2.data-00000-of-00001 ckpt-2.index "
+                                         "ckpt-3.data-00000-of-00001 ckpt-3.index");
     assert_true(get(&r) == -3);
     assert_string_equal(save(&r, 4), "ckpt-4");
     set(&r, -4);

@@ -40,22 +40,6 @@ static void put(const char *path)
     sheaf__free(directory);
 }
 
-/* The names of a folder of the rig, by bytes. */
-static const char *list(const char *folder)
-{
-    static char text[1024];
-    struct sheaf__strings names = {0};
-    sheaf_error err;
-    text[0] = 0;
-    rig_ok(sheaf__file_list(rig_path(folder), &names, &err), &err);
-    for (size_t i = 0; i < names.count; i++) {
-        const size_t at = strlen(text);
-        snprintf(text + at, sizeof(text) - at, "%s%s", at ? " " : "", names.items[i]);
-    }
-    sheaf__strings_clear(&names);
-    return text;
-}
-
 static sheaf_status write_model(const char *path, sheaf_error *err)
 {
     struct model m = make(1);
@@ -116,7 +100,7 @@ static void foreign_files_stay(void **state)
             put(file);
         }
         rig_ok(writers[i].write(path, &err), &err);
-        assert_string_equal(list(directory), kept);
+        assert_string_equal(rig_list(directory), kept);
         snprintf(file, sizeof(file), "%s.index", path);
         assert_true(sheaf__file_exists(rig_path(file)));
     }
@@ -124,8 +108,8 @@ static void foreign_files_stay(void **state)
     put("run/ckpt-7_temp/part-00000-of-00001.index");
     put("run/ckpt-8_temp/part-00000-of-00001.index");
     start_manager("run", NULL);
-    assert_string_equal(list("run"), "ckpt-7_temp");
-    assert_string_equal(list("run/ckpt-7_temp"), "thesis.txt");
+    assert_string_equal(rig_list("run"), "ckpt-7_temp");
+    assert_string_equal(rig_list("run/ckpt-7_temp"), "thesis.txt");
 }
 
 /* Where a symbolic link leads nothing is deleted and nothing written. */
@@ -147,8 +131,8 @@ static void links_are_not_followed(void **state)
     rig_ok(sheaf__file_mkdir(rig_path("run"), 0, &err), &err);
     assert_int_equal(symlink("../keep", rig_path("run/ckpt-7_temp")), 0);
     start_manager("run", NULL);
-    assert_string_equal(list("run"), "ckpt-7_temp");
-    assert_string_equal(list("keep"), "part-00000-of-00001.index");
+    assert_string_equal(rig_list("run"), "ckpt-7_temp");
+    assert_string_equal(rig_list("keep"), "part-00000-of-00001.index");
 }
 
 /* Without a manager the next save to the same path takes away what one that was killed left; what a living
@@ -185,7 +169,7 @@ static void a_file_is_in_the_way(void **state)
                   "found a file, expected a directory for the parts");
         assert_string_equal(err.file, rig_path("model_temp"));
     }
-    assert_string_equal(list("."), "model_temp");
+    assert_string_equal(rig_list("."), "model_temp");
 }
 
 /* What saves that were killed left is taken away, nothing else: no other program's, and no other name's. */
@@ -212,7 +196,7 @@ static void only_what_saves_leave(void **state)
         put(path);
     }
     start_manager("run", NULL);
-    assert_string_equal(list("run"), kept);
+    assert_string_equal(rig_list("run"), kept);
 }
 
 /* A save that was killed has its name for itself until its files are gone, not any longer: what somebody copies there
@@ -229,8 +213,9 @@ static void a_note_goes_with_the_files(void **state)
     put("run/.ckpt-107.sheaf");
     rig_ok(sheaf__file_replace(rig_path("run/.ckpt.unlisted"), notes, strlen(notes), &err), &err);
     start_manager("run", NULL);
-    assert_string_equal(list("run"), ".ckpt-105.sheaf .ckpt.unlisted ckpt-105.data-00000-of-00001 "
-                                     "ckpt-105.index");
+    assert_string_equal(rig_list("run"),
+                        ".ckpt-105.sheaf .ckpt.unlisted ckpt-105.data-00000-of-00001 "
+                        "ckpt-105.index");
     rig_ok(sheaf__file_read_all(rig_path("run/.ckpt.unlisted"), 99, &left, NULL, &err), &err);
     assert_string_equal(left, "ckpt-105\n");
     sheaf__free(left);
@@ -245,7 +230,7 @@ static void a_note_goes_with_the_files(void **state)
         rig_ok(sheaf_manager_save(manager, false, NULL, &err), &err);
     sheaf_checkpoint_manager_free(manager);
     end(&m);
-    assert_string_equal(list("run"),
+    assert_string_equal(rig_list("run"),
                         ".ckpt-106.sheaf .ckpt-108.sheaf checkpoint ckpt-106.data-00000-of-00001 "
                         "ckpt-106.index ckpt-108.data-00000-of-00001 ckpt-108.index");
 }
