@@ -99,10 +99,14 @@ sheaf_tensor *sheaf__bundle_strings(sheaf_bundle *b, const struct sheaf__bundle_
 /* Checks that the item can be read as far as index and size of the data file tell. */
 sheaf_status sheaf__bundle_check_item(sheaf_bundle *b, const struct sheaf__bundle_item *item,
                                       sheaf_error *err);
-/* An error about an item: data file and offset, "tensor K: …". */
+/* An error about an item, "tensor K: …": with data file and offset if it has bytes of its own, else as the next one. */
 sheaf_status sheaf__bundle_fault(const sheaf_bundle *b, const struct sheaf__bundle_item *item,
                                  sheaf_error *err, sheaf_status status, const char *format, ...)
     SHEAF_PRINTF(5, 6) __attribute__((cold));
+/* An error of what its entry says: with the index file and where in it the block is that has the entry. */
+sheaf_status sheaf__bundle_entry_fault(const sheaf_bundle *b, const struct sheaf__bundle_item *item,
+                                       sheaf_error *err, sheaf_status status, const char *format,
+                                       ...) SHEAF_PRINTF(5, 6) __attribute__((cold));
 
 /* The slices of an item as boxes and the items that hold them, in the order of the index entry;
  * checked: none is missing, none overlaps another. Freed with sheaf__free(). */

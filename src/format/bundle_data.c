@@ -15,22 +15,43 @@
 /* From here on it pays to wake other threads. */
 #define LARGE (4 * SHEAF__BUNDLE_STRIPE)
 
-sheaf_status sheaf__bundle_fault(const sheaf_bundle *b, const struct sheaf__bundle_item *item,
-                                 sheaf_error *err, sheaf_status status, const char *format, ...)
+/* `entry`: of its entry in the index, else of its bytes. */
+static sheaf_status SHEAF_PRINTF(6, 0)
+    fault_of(const sheaf_bundle *b, const struct sheaf__bundle_item *item, bool entry,
+             sheaf_error *err, sheaf_status status, const char *format, va_list args)
 {
     /* The key of a slice is no text, but for the name it begins with. */
     const bool slice = sheaf__bundle_is_slice_key(item->key, item->key_size);
     char what[sizeof(err->message)];
-    va_list args;
-    va_start(args, format);
     vsnprintf(what, sizeof(what), format, args);
-    va_end(args);
-    char *path = sheaf__bundle_data_path(b->prefix, item->shard, b->index.shards);
-    struct sheaf__place place = {item->slices || !path ? b->prefix : path, SHEAF__UNKNOWN,
-                                 item->slices ? SHEAF__UNKNOWN : item->offset};
+    char *path = entry ? sheaf__bundle_index_path(b->prefix)
+                       : sheaf__bundle_data_path(b->prefix, item->shard, b->index.shards);
+    const struct sheaf__place place = {path ? path : b->prefix, SHEAF__UNKNOWN,
+                                       entry ? item->block : item->offset};
     sheaf__error_at(err, status, &place, "%s '%s': %s", slice ? "a slice of tensor" : "tensor",
                     slice ? item->key + 1 : item->key, what);
     sheaf__free(path);
+    return status;
+}
+
+sheaf_status sheaf__bundle_fault(const sheaf_bundle *b, const struct sheaf__bundle_item *item,
+                                 sheaf_error *err, sheaf_status status, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fault_of(b, item, item->slices > 0, err, status, format, args);
+    va_end(args);
+    return status;
+}
+
+sheaf_status sheaf__bundle_entry_fault(const sheaf_bundle *b, const struct sheaf__bundle_item *item,
+                                       sheaf_error *err, sheaf_status status, const char *format,
+                                       ...)
+{
+    va_list args;
+    va_start(args, format);
+    fault_of(b, item, true, err, status, format, args);
+    va_end(args);
     return status;
 }
 
@@ -80,19 +101,19 @@ static sheaf_status check_size(sheaf_bundle *b, const struct sheaf__bundle_item 
     if (item->dtype == SHEAF_STRING) {
         /* A length of one byte for every element, and the checksum of the lengths. */
         if (item->size < 4 || (uint64_t)elements > item->size - 4)
-            return sheaf__bundle_fault(b, item, err, SHEAF_ERR_DATA_LOSS,
-                                       "stored size %llu is too small for %lld strings",
-                                       (unsigned long long)item->size, (long long)elements);
+            return sheaf__bundle_entry_fault(b, item, err, SHEAF_ERR_DATA_LOSS,
+                                             "stored size %llu is too small for %lld strings",
+                                             (unsigned long long)item->size, (long long)elements);
         return SHEAF_OK;
     }
     size_t expected;
     if (sheaf__mul_overflows((size_t)elements, sheaf_dtype_size((sheaf_dtype)item->dtype),
                              &expected) ||
         expected != item->size)
-        return sheaf__bundle_fault(b, item, err, SHEAF_ERR_DATA_LOSS,
-                                   "stored size %llu does not fit shape %s of %s",
-                                   (unsigned long long)item->size, SHEAF__SHAPE_TEXT(item->shape),
-                                   sheaf_dtype_name((sheaf_dtype)item->dtype));
+        return sheaf__bundle_entry_fault(
+            b, item, err, SHEAF_ERR_DATA_LOSS, "stored size %llu does not fit shape %s of %s",
+            (unsigned long long)item->size, SHEAF__SHAPE_TEXT(item->shape),
+            sheaf_dtype_name((sheaf_dtype)item->dtype));
     return SHEAF_OK;
 }
 
@@ -100,7 +121,7 @@ sheaf_status sheaf__bundle_check_item(sheaf_bundle *b, const struct sheaf__bundl
                                       sheaf_error *err)
 {
     if (item->fault < 0)
-        return sheaf__bundle_fault(b, item, err, item->fault, "%s", item->why);
+        return sheaf__bundle_entry_fault(b, item, err, item->fault, "%s", item->why);
     if (item->slices)
         return SHEAF_OK;
     const struct sheaf__bundle_file *file;

@@ -249,6 +249,7 @@ static sheaf_status read_entry(void *user, const struct sheaf__table_entry *e, s
     struct sheaf__bundle_item *item = sheaf__bundle_index_append(r->index, e->key, e->key_size);
     if (!item || !read_item(item, e))
         return sheaf__no_memory(err, "the index of a checkpoint");
+    item->block = e->offset;
     return SHEAF_OK;
 }
 

@@ -25,6 +25,7 @@ struct sheaf__bundle_item {
     struct sheaf__extent *extents; /* rank of them for every slice */
     size_t extent_capacity;
     sheaf_shape shape;
+    uint64_t block;     /* where in the index file the block is that has it */
     sheaf_status fault; /* < 0: it cannot be read, for the reason `why` (static storage) */
     const char *why;
 };

@@ -39,13 +39,14 @@ static sheaf_status find_piece(sheaf_bundle *b, const struct sheaf__bundle_item 
         return SHEAF_ERR_NOT_FOUND;
     }
     if (piece->item->fault < 0)
-        return sheaf__bundle_fault(b, piece->item, err, piece->item->fault, "%s", piece->item->why);
+        return sheaf__bundle_entry_fault(b, piece->item, err, piece->item->fault, "%s",
+                                         piece->item->why);
     if (piece->item->dtype != item->dtype || piece->item->slices ||
         !sheaf_shape_equal(piece->item->shape, piece->slice.shape))
-        return sheaf__bundle_fault(b, piece->item, err, SHEAF_ERR_DATA_LOSS,
-                                   "it is of shape %s, the tensor's entry says %s",
-                                   SHEAF__SHAPE_TEXT(piece->item->shape),
-                                   SHEAF__SHAPE_TEXT(piece->slice.shape));
+        return sheaf__bundle_entry_fault(b, piece->item, err, SHEAF_ERR_DATA_LOSS,
+                                         "it is of shape %s, the tensor's entry says %s",
+                                         SHEAF__SHAPE_TEXT(piece->item->shape),
+                                         SHEAF__SHAPE_TEXT(piece->slice.shape));
     return SHEAF_OK;
 }
 
@@ -193,7 +194,7 @@ static sheaf_status begin_assembly(struct assembly *a, sheaf_bundle *b,
 {
     *a = (struct assembly){.bundle = b, .item = item};
     if (item->fault < 0)
-        return sheaf__bundle_fault(b, item, err, item->fault, "%s", item->why);
+        return sheaf__bundle_entry_fault(b, item, err, item->fault, "%s", item->why);
     a->want = slice ? *slice : sheaf__slice_all(item->shape);
     if (!sheaf_shape_equal(a->want.full, item->shape))
         return sheaf__bundle_fault(b, item, err, SHEAF_ERR_INVALID_ARGUMENT,

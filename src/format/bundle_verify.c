@@ -88,8 +88,8 @@ static sheaf_status verify_places(sheaf_bundle *b, sheaf_error *err)
     for (size_t i = 1; i < count && status >= 0; i++) {
         const struct sheaf__bundle_item *last = items[i - 1];
         if (items[i]->shard == last->shard && items[i]->offset - last->offset < last->size)
-            status = sheaf__bundle_fault(b, items[i], err, SHEAF_ERR_DATA_LOSS,
-                                         "its bytes belong to another tensor, too");
+            status = sheaf__bundle_entry_fault(b, items[i], err, SHEAF_ERR_DATA_LOSS,
+                                               "its bytes belong to another tensor, too");
     }
     sheaf__free(items);
     return status;
