@@ -255,7 +255,8 @@ SHEAF_API sheaf_dataset *sheaf_dataset_zip(sheaf_dataset *const *inputs, size_t 
 SHEAF_API sheaf_dataset *sheaf_dataset_concatenate(sheaf_dataset *a, sheaf_dataset *b);
 /** A background thread keeps up to `count` elements ready; SHEAF_AUTOTUNE: more when it was full and is found empty. */
 SHEAF_API sheaf_dataset *sheaf_dataset_prefetch(sheaf_dataset *d, int64_t count);
-/** Parses serialized Examples, one scalar or a batch, into the features' tensors. */
+/** Parses serialized Examples, one scalar or a batch, into the features' tensors. An error of this stage and the next two that is
+ *  about bytes which are still a view of a record names its file, record and offset. */
 SHEAF_API sheaf_dataset *sheaf_dataset_parse_example(sheaf_dataset *d,
                                                      const sheaf_feature *features, size_t count);
 /** sheaf_lookup() of component `name` (NULL: the only one) of every element. Takes a count of the vocabulary. */

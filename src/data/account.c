@@ -25,6 +25,7 @@ struct sheaf__account_file {
     /* Of the last one: */
     uint64_t reached; /* records below it, good or bad, were met */
     uint64_t bad;
+    struct sheaf__record_options reading;
     uint64_t refused; /* the first that was an error; no other one is skipped after it */
     uint64_t skipped, lost;
 };
@@ -63,6 +64,13 @@ static struct sheaf__account *last_of(struct sheaf__account *a)
     while (a->above)
         a = a->above;
     return a;
+}
+
+static struct sheaf__account_file *last_file_of(struct sheaf__account_file *file)
+{
+    while (file->above)
+        file = file->above;
+    return file;
 }
 
 /* ---- an input that begins again ---- */
@@ -132,6 +140,7 @@ static struct sheaf__account_file *find(struct sheaf__account *a, const char *pa
 }
 
 sheaf_status sheaf__account_open(struct sheaf__account *a, const char *path,
+                                 const struct sheaf__record_options *reading,
                                  struct sheaf__account_file **file, sheaf_error *err)
 {
     *file = NULL;
@@ -140,8 +149,22 @@ sheaf_status sheaf__account_open(struct sheaf__account *a, const char *path,
     struct sheaf__mutex *lock = &last_of(a)->lock;
     sheaf__mutex_lock(lock);
     *file = find(a, path);
+    if (*file)
+        last_file_of(*file)->reading = *reading;
     sheaf__mutex_unlock(lock);
     return *file ? SHEAF_OK : sheaf__no_memory(err, "the account of a file");
+}
+
+bool sheaf__account_reading(struct sheaf__account *a, const char *path,
+                            struct sheaf__record_options *reading)
+{
+    a = last_of(a);
+    sheaf__mutex_lock(&a->lock);
+    const struct sheaf__account_file *file = sheaf__strmap_get(&a->files, path);
+    if (file)
+        *reading = file->reading;
+    sheaf__mutex_unlock(&a->lock);
+    return file;
 }
 
 void sheaf__account_read(struct sheaf__account *a, struct sheaf__account_file *file, uint64_t count,
@@ -239,13 +262,6 @@ static sheaf_status skip(struct sheaf__account *a, struct sheaf__account_file *f
     file->lost += lost;
     a->skipped++;
     return SHEAF_OK;
-}
-
-static struct sheaf__account_file *last_file_of(struct sheaf__account_file *file)
-{
-    while (file->above)
-        file = file->above;
-    return file;
 }
 
 /* One that was met, and any when nothing is left, are decided on. */

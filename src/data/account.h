@@ -9,6 +9,8 @@
  * first record on. What was read of it is therefore all below a number: so many of its records were
  * read, and any more are repeated. */
 
+#include "format/record.h"
+
 #include <sheaf/dataset.h>
 
 struct sheaf__account;
@@ -33,9 +35,13 @@ void sheaf__account_again(struct sheaf__account *a);
 sheaf_status sheaf__account_beside(struct sheaf__account *above, bool same_batches,
                                    struct sheaf__account **a, sheaf_error *err);
 
-/* The entry of a file, made at its first use; lives as long as the account. */
+/* The entry of a file that is read in such a way, made at its first use; lives as long as the account. */
 sheaf_status sheaf__account_open(struct sheaf__account *a, const char *path,
+                                 const struct sheaf__record_options *reading,
                                  struct sheaf__account_file **file, sheaf_error *err);
+/* How a file was read last. False: it was not. */
+bool sheaf__account_reading(struct sheaf__account *a, const char *path,
+                            struct sheaf__record_options *reading);
 /* `count` good records that end before record `to` were read, or stepped over. */
 void sheaf__account_read(struct sheaf__account *a, struct sheaf__account_file *file, uint64_t count,
                          uint64_t to);

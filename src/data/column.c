@@ -2,6 +2,7 @@
 #include "data/column.h"
 
 #include "base/error.h"
+#include "data/locate.h"
 
 void sheaf__column_name(struct sheaf__column *column, const char *name)
 {
@@ -85,6 +86,45 @@ static sheaf_status apply_block(struct sheaf__column_iter *it, size_t count,
     return status;
 }
 
+/* The first `count` strings of `t`, whatever its shape. */
+static bool can_apply(const struct sheaf__column *p, const sheaf_tensor *t, int64_t count)
+{
+    sheaf_error ignored;
+    const size_t offset = (size_t)((char *)t->data - (char *)t->buffer->data);
+    sheaf_tensor *part =
+        sheaf__tensor_over(t->dtype, SHEAF_SHAPE(count), t->buffer, offset, &ignored);
+    sheaf_tensor *out = part ? p->apply(p, part, &ignored) : NULL;
+    const bool done = out;
+    sheaf__unref(part);
+    sheaf__unref(out);
+    return done;
+}
+
+/* The strings of a tensor of any layout. */
+static const sheaf_tensor *strings_of(const sheaf_tensor *t)
+{
+    while (t->layout == SHEAF__SPARSE || t->layout == SHEAF__RAGGED)
+        t = t->parts[t->layout == SHEAF__SPARSE ? SHEAF__VALUES : SHEAF__RAGGED_VALUES];
+    return t;
+}
+
+/* The error is about the string that was one too many. */
+static void locate(const struct sheaf__iter *it, const sheaf_tensor *t, sheaf_error *err)
+{
+    t = strings_of(t);
+    int64_t good = 0, bad = sheaf_shape_elements(t->shape);
+    if (t->dtype != SHEAF_STRING || t->layout != SHEAF__DENSE || bad <= 0 || !t->buffer)
+        return;
+    while (bad - good > 1) {
+        const int64_t middle = good + (bad - good) / 2;
+        if (can_apply(sheaf__iter_params(it), t, middle))
+            good = middle;
+        else
+            bad = middle;
+    }
+    sheaf__locate(it, t, ((const sheaf_bytes *)t->data)[good], err);
+}
+
 static sheaf_status apply_row(struct sheaf__column_iter *it, struct sheaf__rows *rows,
                               sheaf_error *err)
 {
@@ -95,6 +135,8 @@ static sheaf_status apply_row(struct sheaf__column_iter *it, struct sheaf__rows 
     sheaf_tensor *t = status >= 0 ? p->apply(p, in->items[at].tensor, err) : NULL;
     if (t)
         e = replaced(in, at, t, err);
+    else if (status >= 0 && err->status == SHEAF_ERR_INVALID_ARGUMENT)
+        locate(&it->base, in->items[at].tensor, err);
     if (status >= 0)
         status = e ? sheaf__rows_put(rows, e, err) : err->status;
     sheaf__unref(in);

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/error.h"
-#include "base/file.h"
 #include "base/mem.h"
+#include "data/locate.h"
 #include "data/spec.h"
-#include "data/stage.h"
 #include "format/example.h"
-#include "format/record.h"
 
 /* Serialized Examples into tensors: one scalar, or a batch, an element. Scalars that come in a
  * block are parsed as a batch, too, where that gives the same rows. */
@@ -111,43 +109,15 @@ static sheaf_status parse(const struct parse_example *p, const sheaf_tensor *t,
 
 /* ---- where a bad record is ---- */
 
-static bool holds(void *object, const void *address)
-{
-    return sheaf__map_holds(object, address);
-}
-
-/* Adds file, record and offset to the error about a record that is a view of a mapped file; one of no
- * bytes is, too: it has its place between header and footer. */
-static void locate(const sheaf_tensor *t, sheaf_bytes record, sheaf_error *err)
-{
-    const struct sheaf__map *map =
-        t->buffer ? sheaf__buffer_find(t->buffer, holds, record.data) : NULL;
-    if (!map)
-        return;
-    sheaf_error ignored;
-    struct sheaf__record_cursor c = {.data = map->data, .size = map->size, .skip_check = true};
-    uint64_t at = (uint64_t)((const uint8_t *)record.data - map->data), one = 1;
-    uint64_t last = 0, number = 0;
-    while (one == 1 && c.offset < at) {
-        last = c.offset;
-        number = c.record;
-        if (sheaf__framing_tfrecord.skip(&c, 1, &one, &ignored) != SHEAF_OK)
-            return;
-    }
-    const struct sheaf__place place = {map->path, number, last};
-    const sheaf_error said = *err;
-    sheaf__error_at(err, said.status, &place, "%s", said.message);
-}
-
 /* The first of the batch that cannot be parsed by itself, either, is what the error is about. */
-static void locate_in_batch(const struct parse_example *p, const sheaf_tensor *t,
+static void locate_in_batch(const struct sheaf__iter *it, const sheaf_tensor *t,
                             const sheaf_bytes *strings, size_t count, sheaf_error *err)
 {
     for (size_t i = 0; i < count; i++) {
         sheaf_element *e = NULL;
         sheaf_error ignored;
-        if (parse(p, t, &strings[i], 1, true, &e, &ignored) < 0) {
-            locate(t, strings[i], err);
+        if (parse(sheaf__iter_params(it), t, &strings[i], 1, true, &e, &ignored) < 0) {
+            sheaf__locate(it, t, strings[i], err);
             return;
         }
         sheaf__unref(e);
@@ -195,8 +165,7 @@ static sheaf_status parse_row(struct parse_example_iter *it, struct sheaf__rows 
         status = parse(sheaf__iter_params(&it->base), t, strings,
                        (size_t)sheaf_shape_elements(t->shape), t->shape.rank == 0, &e, err);
     if (status < 0 && strings)
-        locate_in_batch(sheaf__iter_params(&it->base), t, strings,
-                        (size_t)sheaf_shape_elements(t->shape), err);
+        locate_in_batch(&it->base, t, strings, (size_t)sheaf_shape_elements(t->shape), err);
     if (status >= 0)
         status = sheaf__rows_put(rows, e, err);
     sheaf__unref(e);

@@ -66,12 +66,13 @@ static void close_file(struct records_iter *it)
 /* Makes sure that there is a file at hand. */
 static sheaf_status reach_file(struct records_iter *it, sheaf_error *err)
 {
+    const struct records *p = sheaf__iter_params(&it->base);
     if (it->path)
         return SHEAF_OK;
     sheaf_status status = sheaf__files_next(it->base.inputs[0], &it->path, err);
     if (status != SHEAF_OK)
         return status;
-    status = sheaf__account_open(it->base.flow->account, it->path, &it->account, err);
+    status = sheaf__account_open(it->base.flow->account, it->path, &p->options, &it->account, err);
     if (status < 0) {
         close_file(it);
         return status;

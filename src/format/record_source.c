@@ -100,6 +100,7 @@ static sheaf_status go_on(struct sheaf__record_source *s, sheaf_error *err)
     const struct sheaf__place place = sheaf__record_cursor_place(&s->cursor);
     sheaf_status status =
         sheaf__window_more(s->window, s->cursor.offset, s->framing->need(&s->cursor), &cause);
+    sheaf__window_count(s->window, s->cursor.record);
     look_again(s);
     return status < 0 ? sheaf__error_at(err, status, &place, "%s", cause.message) : SHEAF_OK;
 }

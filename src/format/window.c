@@ -17,6 +17,9 @@
 struct chunk {
     struct sheaf__object object;
     size_t capacity;
+    size_t size;           /* of the stream, */
+    uint64_t base, record; /* from here on */
+    const char *path;      /* behind the data */
     uint8_t data[];
 };
 
@@ -49,13 +52,17 @@ static void chunk_destroy(void *object)
 
 static const struct sheaf__class chunk_class = {"chunk of a file", chunk_destroy};
 
-static struct chunk *chunk_new(size_t capacity)
+static struct chunk *chunk_new(size_t capacity, const char *path)
 {
-    struct chunk *chunk = sheaf__alloc(sizeof(*chunk) + capacity);
+    const size_t path_size = strlen(path) + 1;
+    struct chunk *chunk = sheaf__alloc(sizeof(*chunk) + capacity + path_size);
     if (!chunk)
         return NULL;
     sheaf__object_init(&chunk->object, &chunk_class);
     chunk->capacity = capacity;
+    chunk->size = 0;
+    chunk->base = chunk->record = 0;
+    chunk->path = memcpy(chunk->data + capacity, path, path_size);
     return chunk;
 }
 
@@ -122,7 +129,7 @@ static sheaf_status open_chunks(struct stream *s, sheaf_error *err)
 {
     if (s->compression != SHEAF_COMPRESSION_NONE)
         SHEAF__TRY(open_unpacker(s, err));
-    struct chunk *chunk = chunk_new(s->chunk_size);
+    struct chunk *chunk = chunk_new(s->chunk_size, s->window.path);
     if (!chunk)
         return sheaf__no_memory(err, "reading a file");
     use_chunk(s, chunk);
@@ -281,7 +288,7 @@ static sheaf_status make_room(struct stream *s, size_t tail, uint64_t need, shea
         memmove(s->chunk->data, from, tail);
         return SHEAF_OK;
     }
-    struct chunk *next = chunk_new(capacity);
+    struct chunk *next = chunk_new(capacity, s->window.path);
     if (!next)
         return sheaf__no_memory(err, "reading a file");
     memcpy(next->data, from, tail);
@@ -320,10 +327,35 @@ sheaf_status sheaf__window_more(struct sheaf__window *window, uint64_t from, uin
     size_t room = s->chunk->capacity - tail;
     size_t got = s->input ? fill_unpacked(s, at, room) : read_on(s, at, room);
     window->base = from;
-    window->size = tail + got;
+    window->size = s->chunk->size = tail + got;
+    s->chunk->base = from;
     if (got == 0)
         stream_over(s);
     return SHEAF_OK;
+}
+
+/* ---- where bytes came from ---- */
+
+void sheaf__window_count(struct sheaf__window *window, uint64_t record)
+{
+    const struct stream *s = (const struct stream *)window;
+    if (s->chunk)
+        s->chunk->record = record;
+}
+
+bool sheaf__window_origin(const struct sheaf__object *owner, const void *address,
+                          struct sheaf__origin *origin)
+{
+    if (owner->cls == &chunk_class) {
+        const struct chunk *c = (const void *)owner;
+        *origin = (struct sheaf__origin){c->path, c->data, c->size, c->base, c->record};
+        return (const uint8_t *)address >= c->data && (const uint8_t *)address < c->data + c->size;
+    }
+    if (!sheaf__map_holds(owner, address))
+        return false;
+    const struct sheaf__map *map = (const void *)owner;
+    *origin = (struct sheaf__origin){map->path, map->data, map->size, 0, 0};
+    return true;
 }
 
 /* ---- positions ---- */

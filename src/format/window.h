@@ -52,6 +52,19 @@ sheaf_status sheaf__window_more(struct sheaf__window *s, uint64_t from, uint64_t
 sheaf_status sheaf__window_seek(struct sheaf__window *s, uint64_t offset, sheaf_error *err);
 /* Bytes of the whole stream; SHEAF__UNKNOWN of a compressed one and of a pipe. */
 sheaf_status sheaf__window_total(struct sheaf__window *s, uint64_t *size, sheaf_error *err);
+/* The first byte of the window begins record `record`: for sheaf__window_origin(). */
+void sheaf__window_count(struct sheaf__window *s, uint64_t record);
+/* Where bytes came from that an owner keeps. */
+struct sheaf__origin {
+    const char *path;
+    const uint8_t
+        *data; /* a piece of the file, from stream offset `base` on, where `record` begins */
+    size_t size;
+    uint64_t base, record;
+};
+/* False: it is no window's owner, or does not keep that address. */
+bool sheaf__window_origin(const struct sheaf__object *owner, const void *address,
+                          struct sheaf__origin *origin);
 /* Whether only reading from the start on leads to an offset. */
 bool sheaf__window_is_compressed(const struct sheaf__window *s);
 

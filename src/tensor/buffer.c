@@ -129,8 +129,13 @@ void *sheaf__buffer_find(const struct sheaf__buffer *buffer,
                          bool (*match)(void *object, const void *user), const void *user)
 {
     for (const struct sheaf__owners *o = buffer->owners; o; o = o->next)
-        for (size_t i = 0; i < o->count; i++)
-            if (match(o->items[i], user))
-                return o->items[i];
+        for (size_t i = 0; i < o->count; i++) {
+            const struct sheaf__object *kept = o->items[i];
+            void *found = match(o->items[i], user) ? o->items[i] : NULL;
+            if (!found && kept->cls == buffer->object.cls)
+                found = sheaf__buffer_find(o->items[i], match, user);
+            if (found)
+                return found;
+        }
     return NULL;
 }

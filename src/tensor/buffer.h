@@ -50,7 +50,8 @@ sheaf_status sheaf__buffer_keep(struct sheaf__buffer *buffer, void *object, shea
 sheaf_status sheaf__buffer_keep_like(struct sheaf__buffer *buffer, const struct sheaf__buffer *from,
                                      sheaf_error *err);
 
-/** First of the kept objects that `match` says yes to, borrowed; NULL if there is none. */
+/** First of the kept objects, and of those that buffers among them keep, that `match` says yes to, borrowed; NULL if
+ * there is none. */
 void *sheaf__buffer_find(const struct sheaf__buffer *buffer,
                          bool (*match)(void *object, const void *user), const void *user);
 
