@@ -66,7 +66,8 @@ SHEAF_API sheaf_dataset *sheaf_make_numpy_dataset(sheaf_strategy *s, sheaf_eleme
 /** Makes one replica's value. */
 typedef sheaf_status (*sheaf_value_fn)(const sheaf_value_context *context, sheaf_element *out,
                                        void *user);
-/** Calls `fn` once per local replica, in order (R4.32). Belongs to the frame. */
+/** Calls `fn` once per local replica, in order (R4.32). Belongs to the frame. All put tensors of the same names in the same order, or
+ *  none; dtypes and shapes may differ. Else SHEAF_ERR_INVALID_ARGUMENT, which says what two of them put. */
 SHEAF_CHECKED sheaf_status sheaf_distribute_values_from_function(sheaf_strategy *s,
                                                                  sheaf_value_fn fn, void *user,
                                                                  sheaf_values **out,

@@ -289,6 +289,7 @@ static sheaf_status make_values(const sheaf_dist_iterator *it, const struct part
 {
     const sheaf_strategy *s = it->dataset->strategy;
     const bool bare = s->local == 1 && s->workers == 1; /* R3.23 */
+    SHEAF__TRY(sheaf__values_check(p->of, p->count, err));
     sheaf_values *v = sheaf__values_new(p->of, p->count, !bare, err);
     if (!v)
         return SHEAF_ERR_RESOURCE_EXHAUSTED;

@@ -123,8 +123,7 @@ static sheaf_tensor *combine_field(sheaf_strategy *s, sheaf_reduce_op op, const 
     sheaf_tensor *first = v->components[0]->items[i].tensor;
     if (!sheaf__tensor_ok(first))
         return first;
-    bool shared = !v->per_replica || (v->shared >> i & 1);
-    if (shared && s->local > 1)
+    if (sheaf__values_shared(v, i) && s->local > 1)
         return combine_shared(s, op, first, axes, axis_count);
     sheaf_tensor *tensors[SHEAF__MOST_REPLICAS];
     for (int r = 0; r < v->count; r++)
@@ -227,7 +226,7 @@ static sheaf_tensor *gather_field(size_t i, void *user)
     const struct reduction *r = user;
     const sheaf_values *v = r->v;
     sheaf_tensor *tensors[SHEAF__MOST_REPLICAS];
-    if ((!v->per_replica || (v->shared >> i & 1)) && r->s->local > 1)
+    if (sheaf__values_shared(v, i) && r->s->local > 1)
         return v->components[0]->items[i].tensor; /* R4.30 */
     for (int k = 0; k < v->count; k++)
         tensors[k] = v->components[k]->items[i].tensor;

@@ -19,6 +19,7 @@ static sheaf_status call_value_fn(const sheaf_strategy *s, int local, sheaf_valu
         sheaf__error_listen();
         SHEAF__TRY(sheaf__called(fn(&context, e, user), err, "the value function of replica %d",
                                  s->first + local));
+        SHEAF__TRY(sheaf__element_status(e, err));
         *made = sheaf_element_keep(e);
     }
     return SHEAF_OK;
@@ -35,6 +36,8 @@ sheaf_status sheaf_distribute_values_from_function(sheaf_strategy *s, sheaf_valu
     sheaf_status status = SHEAF_OK;
     for (int i = 0; i < s->local && status >= 0; i++)
         status = call_value_fn(s, i, fn, user, &made[i], err);
+    if (status >= 0)
+        status = sheaf__values_check(made, s->local, err);
     const bool bare =
         s->cls == &sheaf__strategy_default_class || s->cls == &sheaf__strategy_one_class;
     sheaf_values *v = status < 0 ? NULL : sheaf__values_new(made, s->local, !bare, err);

@@ -73,8 +73,7 @@ static bool field_shared(sheaf_element *const *outs, int count, size_t i)
     return true;
 }
 
-/* Names and their order must agree (R4.17). */
-static sheaf_status check_fields(sheaf_element *const *outs, int count, sheaf_error *err)
+sheaf_status sheaf__values_check(sheaf_element *const *outs, int count, sheaf_error *err)
 {
     for (int r = 1; r < count; r++) {
         if (outs[r]->count != outs[0]->count)
@@ -87,17 +86,18 @@ static sheaf_status check_fields(sheaf_element *const *outs, int count, sheaf_er
                                     "tensor %zu is named '%s' on replica %d and '%s' on replica 0",
                                     i, outs[r]->items[i].name, r, outs[0]->items[i].name);
     }
-    if (outs[0]->count > 64)
-        return sheaf__error(err, SHEAF_ERR_UNIMPLEMENTED,
-                            "a distributed value of %zu tensors, expected at most 64",
-                            outs[0]->count);
     return SHEAF_OK;
 }
 
 sheaf_values *sheaf__values_regroup(sheaf_element *const *outs, int count, sheaf_error *err)
 {
-    if (check_fields(outs, count, err) < 0)
+    if (sheaf__values_check(outs, count, err) < 0)
         return NULL;
+    if (outs[0]->count > 64) {
+        sheaf__error(err, SHEAF_ERR_UNIMPLEMENTED,
+                     "a step's result of %zu tensors, expected at most 64", outs[0]->count);
+        return NULL;
+    }
     uint64_t shared = 0;
     for (size_t i = 0; count > 1 && i < outs[0]->count; i++)
         if (field_shared(outs, count, i))
@@ -124,7 +124,7 @@ static sheaf_status check_components(sheaf_element *const *elements, int count, 
         if (!elements || !elements[i])
             return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
                                 "component %d of a distributed value is NULL", i);
-    return check_fields(elements, count, err);
+    return sheaf__values_check(elements, count, err);
 }
 
 static sheaf_values *give(sheaf_values *v, const sheaf_error *err)

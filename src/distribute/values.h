@@ -19,9 +19,16 @@ struct sheaf_values {
     sheaf_element *components[];
 };
 
+static inline bool sheaf__values_shared(const sheaf_values *v, size_t field)
+{
+    return !v->per_replica || (field < 64 && (v->shared >> field & 1));
+}
+
 /* Takes counts of its own. NULL with `err` without memory. */
 sheaf_values *sheaf__values_new(sheaf_element *const *components, int count, bool per_replica,
                                 sheaf_error *err);
+/* Whether the replicas' elements go together: as many tensors, of the same names in the same order (R4.17). */
+sheaf_status sheaf__values_check(sheaf_element *const *outs, int count, sheaf_error *err);
 /* What the replicas of a step returned (R4.17): one plain element if there is one replica or all
  * fields are the same object or equal plain numbers; fields that are so stand once. Fails if names
  * differ. */

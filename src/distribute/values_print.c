@@ -14,11 +14,6 @@ struct layout {
     enum sheaf__form form; /* of the components */
 };
 
-static bool is_shared(const sheaf_values *v, size_t field)
-{
-    return !v->per_replica || (v->shared >> field & 1);
-}
-
 /* "PerReplica:{…}" of field `i`, text of the frame. */
 static const char *field_text(const sheaf_values *v, size_t i, enum sheaf__form form)
 {
@@ -35,7 +30,7 @@ static const char *field_text(const sheaf_values *v, size_t i, enum sheaf__form 
 static void make_leaf(size_t i, void *user, struct sheaf__node *node)
 {
     const struct layout *l = user;
-    if (is_shared(l->values, i)) {
+    if (sheaf__values_shared(l->values, i)) {
         node->kind = 't';
         node->tensor = l->values->components[0]->items[i].tensor;
     } else {
@@ -50,7 +45,7 @@ static const char *print_values(const sheaf_values *v, enum sheaf__form form)
         return "None";
     const sheaf_element *e = v->components[0];
     struct sheaf__str out = {0};
-    if (e->count == 1 && sheaf__element_pattern(e) == 0 && !is_shared(v, 0)) {
+    if (e->count == 1 && sheaf__element_pattern(e) == 0 && !sheaf__values_shared(v, 0)) {
         /* tf.print writes a PerReplica in repr form (P8.3) */
         return field_text(v, 0, form == SHEAF__TF_PRINT ? SHEAF__REPR : form);
     }
