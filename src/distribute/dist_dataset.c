@@ -134,13 +134,27 @@ static int64_t count_steps(const sheaf_dataset *data, int64_t each, int64_t part
 /* Names of files in a line of the log. */
 enum { NAMES_IN_LOG = 4 };
 
+/* Of the files of each pipeline; sheaf__free(). NULL: there are none, or no memory. */
+static char *files_of(const sheaf_dist_dataset *d, int64_t most)
+{
+    struct sheaf__str out = {0};
+    for (int i = 0; i < d->dataset_count; i++) {
+        char *files = sheaf__autoshard_files(d->datasets[i], most);
+        if (files && d->dataset_count > 1)
+            sheaf__str_printf(&out, "; pipeline %d", i);
+        sheaf__str_add(&out, files ? files : "");
+        sheaf__free(files);
+    }
+    return sheaf__str_take(&out);
+}
+
 static void tell_of_split(const sheaf_dist_dataset *d)
 {
     const sheaf_strategy *s = d->strategy;
     if (!sheaf__log_wants(SHEAF_LOG_INFO))
         return;
-    char *files = sheaf__autoshard_files(d->datasets[0], NAMES_IN_LOG);
-    sheaf__log(SHEAF_LOG_INFO, "input: worker %d of %d: %s%s", s->worker_id, s->workers, d->why,
+    char *files = files_of(d, NAMES_IN_LOG);
+    sheaf__log(SHEAF_LOG_INFO, "input: worker %d of %d: %s%s", s->pipeline, s->pipelines, d->why,
                files ? files : "");
     sheaf__free(files);
 }
@@ -253,9 +267,12 @@ sheaf_dist_dataset *sheaf_distribute_datasets_from_function(sheaf_strategy *s, s
     d->certain.steps = count_steps(d->datasets[0], s->local, 1);
     d->spec = sheaf_element_spec_keep(spec);
     loosen_spec(d);
-    if (keep_why(d, "not sharded: the dataset function makes each pipeline's part", &d->latched) >=
+    if (keep_why(d, "not sharded: the dataset function makes each pipeline's part", &d->latched) <
         0)
-        sheaf__progress_start(d, &d->latched);
+        return d;
+    if (s->pipelines > 1)
+        tell_of_split(d);
+    sheaf__progress_start(d, &d->latched);
     return d;
 }
 
@@ -321,7 +338,7 @@ const char *sheaf_dist_dataset_sharding(const sheaf_dist_dataset *d)
     struct sheaf__str out = {0};
     if (!d || !d->why)
         return "None";
-    char *files = sheaf__autoshard_files(d->datasets[0], INT64_MAX);
+    char *files = files_of(d, INT64_MAX);
     sheaf__str_printf(&out, "%s%s", d->why, files ? files : "");
     sheaf__free(files);
     return sheaf__frame_str(&out);

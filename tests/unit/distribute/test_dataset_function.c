@@ -26,6 +26,9 @@ struct shared {
     uint64_t bytes[MOST_WORKERS];
     int streams[MOST_WORKERS][STREAM];
     const sheaf_list_files_options *list; /* how the workers list their files */
+    const char *strategy;
+    bool per_replica;
+    char sharding[MOST_WORKERS][4096];
 };
 
 /* A call of the function is of this task. */
@@ -381,6 +384,77 @@ static void test_S59_own_seeds(void **state)
                                 sizeof(first.streams[w]));
 }
 
+/* ---- what was done to it ---- */
+
+static sheaf_status ask_sharding(struct rig_task *task)
+{
+    struct shared *shared = task->user;
+    struct call call = {task, shared, NULL, ""};
+    const sheaf_input_options options = {.per_replica = shared->per_replica};
+    rig_log_from(SHEAF_LOG_INFO);
+    sheaf_strategy *s = strategy_of_task(task, shared->strategy, shared->replicas);
+    if (!s)
+        return task->err.status;
+    sheaf_dist_dataset *d = sheaf_distribute_datasets_from_function(s, own_files, &call, &options);
+    snprintf(shared->sharding[task->index], sizeof(shared->sharding[0]), "%s",
+             sheaf_dist_dataset_sharding(d));
+    sheaf_dist_dataset_free(d);
+    const sheaf_status status = sheaf_strategy_join(s, 0, &task->err);
+    sheaf_strategy_free(s);
+    return status;
+}
+
+/* "; 2 files: a, b" of pipeline `p` of `count`. */
+static void add_files(const struct shared *shared, int p, int count, char *text)
+{
+    sprintf(text + strlen(text), "; %d files: ", FILES / count);
+    for (int f = p; f < FILES; f += count)
+        sprintf(text + strlen(text), "%s%s", f > p ? ", " : "", shared->paths[f]);
+}
+
+/* S45, S56: what a function made is said to be its affair, with the files of every pipeline; in the log once a worker, if there are
+ * several */
+static void test_S56_sharding_is_told(void **state)
+{
+    (void)state;
+    static const char why[] = "not sharded: the dataset function makes each pipeline's part";
+    static const struct {
+        const char *strategy;
+        struct jobs jobs;
+        int workers, pipelines;
+        bool per_replica;
+    } cases[] = {{"one", {.worker = 1}, 1, 1, false},
+                 {"mirrored", {.worker = 1}, 1, 1, false},
+                 {"mirrored", {.worker = 1}, 1, 2, true},
+                 {"multiworker", {.worker = 3}, 3, 3, false},
+                 {"ps", {.worker = 2, .ps = 1}, 2, 2, false}};
+    const sheaf_list_files_options sorted = {.no_shuffle = true};
+    for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
+        const int workers = cases[c].workers, pipelines = cases[c].pipelines;
+        struct shared shared = {.replicas = strcmp(cases[c].strategy, "mirrored") ? 1 : 2,
+                                .list = &sorted,
+                                .strategy = cases[c].strategy,
+                                .per_replica = cases[c].per_replica};
+        char expected[4096], line[4200];
+        write_files(&shared);
+        run_cluster(cases[c].jobs, ask_sharding, &shared, 60);
+        const char *log = rig_log_take();
+        for (int w = 0; w < workers; w++) {
+            snprintf(expected, sizeof(expected), "%s", why);
+            for (int p = w; p < (workers > 1 ? w + 1 : pipelines); p++) {
+                if (cases[c].per_replica)
+                    sprintf(expected + strlen(expected), "; pipeline %d", p);
+                add_files(&shared, p, pipelines, expected);
+            }
+            assert_string_equal(shared.sharding[w], expected);
+            snprintf(line, sizeof(line), "input: worker %d of %d: %s\n", w, workers, expected);
+            const char *found = strstr(log, line);
+            assert_true(!found == (workers == 1));
+            assert_true(!found || !strstr(found + 1, line));
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -388,6 +462,7 @@ int main(void)
         rig_test(test_S142_contexts),           rig_test(test_S62_example),
         rig_test(test_S58_files_by_hand),       rig_test(test_S59_own_seeds),
         rig_test(test_S189_files_by_chance),    rig_test(test_S189_files_by_seed),
+        rig_test(test_S56_sharding_is_told),
     };
     return rig_run(tests);
 }
