@@ -384,8 +384,8 @@ SHEAF_API const char *sheaf_iterator_explain(sheaf_iterator *it);
 /** The position as a part of checkpoints; borrowed, lives as long as the iterator. */
 SHEAF_API sheaf_trackable *sheaf_iterator_trackable(sheaf_iterator *it);
 
-/** Loop over the elements of a dataset, a frame a round; ends at the end or with err->status negative, also if an
- *  operation of a round failed: `sheaf_element *e; SHEAF_EACH_ELEMENT(e, it, &err) { … }`. `break` leaves it. */
+/** Loop over the elements of a dataset, a frame a round. err->status is SHEAF_OK when it begins, and negative
+ *  if it does not come to the end, also where an operation of a round failed: `sheaf_element *e; SHEAF_EACH_ELEMENT(e, it, &err) { … }`. `break` leaves it. */
 #define SHEAF_EACH_ELEMENT(element, it, err)                           \
     for (sheaf_frame SHEAF_BLOCK_NAME(sheaf_each_)                     \
              __attribute__((cleanup(sheaf_frame_close))) = SHEAF_ZERO; \

@@ -138,8 +138,8 @@ SHEAF_API bool sheaf_optional_has_value(const sheaf_optional *o);
 SHEAF_CHECKED sheaf_status sheaf_optional_value(const sheaf_optional *o, sheaf_values **out,
                                                 sheaf_error *err);
 
-/** Loop over a distributed iterator, a frame a round; ends at the end of data, or with err->status negative, also if an
- *  operation of a round failed: `sheaf_values *batch; SHEAF_EACH(batch, it, &err) { … }`. `break` leaves it. */
+/** Loop over a distributed iterator, a frame a round. err->status is SHEAF_OK when it begins, and negative
+ *  if it does not come to the end of data, also where an operation of a round failed: `sheaf_values *batch; SHEAF_EACH(batch, it, &err) { … }`. `break` leaves it. */
 #define SHEAF_EACH(values, it, err)                                    \
     for (sheaf_frame SHEAF_BLOCK_NAME(sheaf_each_)                     \
              __attribute__((cleanup(sheaf_frame_close))) = SHEAF_ZERO; \

@@ -202,7 +202,7 @@ void sheaf__error_keep_first(sheaf_error *first, const sheaf_error *err)
 
 sheaf_status sheaf__error_copy(sheaf_error *err, const sheaf_error *kept)
 {
-    if (err)
+    if (err && kept->status < 0)
         *err = *kept;
     return kept->status;
 }

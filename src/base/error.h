@@ -75,7 +75,7 @@ bool sheaf__error_unpack(sheaf_error *err, const void *data, size_t size);
 
 /* A first error that is kept: copies `*err` into `*first` if `first` holds none yet. */
 void sheaf__error_keep_first(sheaf_error *first, const sheaf_error *err);
-/* Copies a kept error out: `*err = *kept` if err is not NULL; returns kept->status. */
+/* Copies a kept error out, if it is one and err is not NULL; returns kept->status. */
 sheaf_status sheaf__error_copy(sheaf_error *err, const sheaf_error *kept);
 
 #endif

@@ -182,6 +182,8 @@ void sheaf_iterator_free(sheaf_iterator *it)
 bool sheaf_each_element(sheaf_frame *frame, sheaf_iterator *it, sheaf_element **out,
                         sheaf_error *err)
 {
+    if (err && !frame->open)
+        err->status = SHEAF_OK; /* of a loop before this one */
     const sheaf_status round = frame->open ? sheaf_frame_status(err) : SHEAF_OK;
     sheaf_frame_close(frame);
     if (round < 0)

@@ -382,6 +382,8 @@ sheaf_status sheaf_get_next(sheaf_dist_iterator *it, sheaf_values **out, sheaf_e
 
 bool sheaf_each(sheaf_frame *frame, sheaf_dist_iterator *it, sheaf_values **out, sheaf_error *err)
 {
+    if (err && !frame->open)
+        err->status = SHEAF_OK; /* of a loop before this one */
     const sheaf_status round = frame->open ? sheaf_frame_status(err) : SHEAF_OK;
     sheaf_frame_close(frame);
     if (round < 0)

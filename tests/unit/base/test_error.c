@@ -150,6 +150,20 @@ static void the_first_is_kept(void **state)
 }
 
 /* What another task sends is an error of the right size, or none; its texts are lines that end. */
+static void only_errors_are_copied_out(void **state)
+{
+    (void)state;
+    sheaf_error err = {0};
+    const sheaf_error none = {0};
+    sheaf_error_set(&err, SHEAF_ERR_IO, "the first");
+    assert_int_equal(sheaf__error_copy(&err, &none), SHEAF_OK);
+    assert_int_equal(err.status, SHEAF_ERR_IO);
+    assert_string_equal(err.message, "the first");
+    sheaf_error out = {0};
+    assert_int_equal(sheaf__error_copy(&out, &err), SHEAF_ERR_IO);
+    assert_string_equal(out.message, "the first");
+}
+
 static void unpacks(void **state)
 {
     (void)state;
@@ -189,14 +203,9 @@ static void s221_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        rig_test(is_512_bytes),
-        rig_test(fills_and_names_the_origin),
-        rig_test(says_where),
-        rig_test(long_parts_are_cut),
-        rig_test(reasons_survive_long_names),
-        rig_test(from_errno),
-        rig_test(the_first_is_kept),
-        rig_test(unpacks),
+        rig_test(is_512_bytes),       rig_test(fills_and_names_the_origin), rig_test(says_where),
+        rig_test(long_parts_are_cut), rig_test(reasons_survive_long_names), rig_test(from_errno),
+        rig_test(the_first_is_kept),  rig_test(only_errors_are_copied_out), rig_test(unpacks),
         rig_test(s221_names),
     };
     return rig_run(tests);

@@ -234,13 +234,40 @@ static void test_forms_of_parsing_agree(void **state)
     }
 }
 
+/* What succeeds leaves the error of what failed before it; a loop begins without one. */
+static void test_only_failures_write_the_error(void **state)
+{
+    (void)state;
+    sheaf_error err = {0};
+    sheaf_dataset *d = sheaf_dataset_range(0, 2, 1);
+    sheaf_iterator *it = sheaf_dataset_iterate(d);
+    sheaf_bytes position;
+    sheaf_account account;
+    sheaf_error_set(&err, SHEAF_ERR_ABORTED, "the step failed");
+    rig_ok(sheaf_iterator_save(it, &position, &err), &err);
+    rig_ok(sheaf_iterator_account(it, &account, &err), &err);
+    rig_ok(sheaf_tensor_status(sheaf_float(1), &err), &err);
+    assert_int_equal(err.status, SHEAF_ERR_ABORTED);
+    assert_string_equal(err.message, "the step failed");
+    int rounds = 0;
+    sheaf_element *e;
+    SHEAF_EACH_ELEMENT(e, it, &err)
+    {
+        rounds++;
+    }
+    assert_int_equal(rounds, 2);
+    assert_int_equal(err.status, SHEAF_OK);
+    sheaf_iterator_free(it);
+    sheaf_dataset_free(d);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         rig_test(test_corrupt_record),         rig_test(test_bad_length_and_truncation),
         rig_test(test_missing_file),           rig_test(test_empty_files),
         rig_test(test_wrong_feature),          rig_test(test_not_examples),
-        rig_test(test_forms_of_parsing_agree),
+        rig_test(test_forms_of_parsing_agree), rig_test(test_only_failures_write_the_error),
     };
     return rig_run(tests);
 }
