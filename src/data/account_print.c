@@ -34,7 +34,7 @@ const char *sheaf_account_str(const sheaf_account *a)
 const char *sheaf_account_files_str(const sheaf_account *a)
 {
     struct sheaf__str s = {0};
-    for (size_t i = 0; a && i < a->file_count; i++) {
+    for (size_t i = 0; a && a->files && i < a->file_count; i++) {
         const sheaf_file_account *f = &a->files[i];
         sheaf__str_printf(&s, "worker %lld: %s: %lld read", (long long)f->worker, f->path,
                           (long long)f->read);

@@ -282,7 +282,7 @@ static int64_t add_files(const sheaf_dataset *d, int64_t count, int64_t most,
 char *sheaf__autoshard_files(const sheaf_dataset *d, int64_t most)
 {
     struct sheaf__str names = {0}, text = {0};
-    const int64_t count = add_files(d, 0, most, &names);
+    const int64_t count = d->error.status < 0 ? 0 : add_files(d, 0, most, &names);
     if (count > 0)
         sheaf__str_printf(&text, "; %lld file%s: %s%s", (long long)count, count == 1 ? "" : "s",
                           sheaf__str_text(&names), count > most ? ", …" : "");

@@ -115,6 +115,14 @@ const char *sheaf__dataset_name(const sheaf_dataset *d, char text[64])
     return text;
 }
 
+/* Its stage is named once, whatever the error passes later. */
+static void name_error(const sheaf_dataset *d, sheaf_error *err)
+{
+    char name[64];
+    sheaf__error_prefix(err, "%s", sheaf__dataset_name(d, name));
+    err->reserved = 1;
+}
+
 /* Takes over what inputs have in common; their first error. */
 static void inherit(sheaf_dataset *d)
 {
@@ -123,6 +131,7 @@ static void inherit(sheaf_dataset *d)
         const sheaf_dataset *in = d->inputs[i];
         if (!in) {
             sheaf__error(&d->error, SHEAF_ERR_INVALID_ARGUMENT, "input %zu is NULL", i);
+            name_error(d, &d->error);
             return;
         }
         sheaf__error_keep_first(&d->error, &in->error);
@@ -141,12 +150,10 @@ static void describe(sheaf_dataset *d)
 {
     const struct sheaf__stage_ops *ops = d->stage->ops;
     sheaf_error err = {0};
-    char name[64];
     if (d->error.status < 0)
         return;
     if (ops->describe && ops->describe(d, &err) < 0) {
-        sheaf__error_prefix(&err, "%s", sheaf__dataset_name(d, name));
-        err.reserved = 1;
+        name_error(d, &err);
         d->error = err;
     }
     if (d->error.status >= 0 && ops->state_start)

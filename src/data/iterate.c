@@ -25,10 +25,12 @@ sheaf_status sheaf__iterator_check(const sheaf_iterator *it, sheaf_error *err)
 }
 
 /* What it runs; the program's stages are among it, so that they go on with their seeds. A new count.
- */
+ * One with an error has none but that to give, and maybe no input. */
 static sheaf_dataset *optimized(sheaf_dataset *d)
 {
     const sheaf_dataset *last = d;
+    if (d->error.status < 0)
+        return sheaf_dataset_ref(d);
     while (sheaf__dataset_is(last, SHEAF__STAGE_OPTIONS) && last->input_count > 0)
         last = last->inputs[0];
     d = sheaf_dataset_ref(d);

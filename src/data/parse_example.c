@@ -60,7 +60,7 @@ static sheaf_status describe(sheaf_dataset *d, sheaf_error *err)
     d->spec = NULL;
     if (!in)
         return SHEAF_OK;
-    sheaf_shape shape = in->specs[0].shape;
+    const sheaf_shape shape = in->count == 1 ? in->specs[0].shape : SHEAF_SCALAR;
     bool fits = in->count == 1 && in->specs[0].dtype == SHEAF_STRING && shape.rank <= 1;
     sheaf_element_spec_free(in);
     if (!fits)

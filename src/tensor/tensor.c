@@ -111,9 +111,9 @@ sheaf_tensor *sheaf__tensor_over(sheaf_dtype dtype, sheaf_shape shape, struct sh
 static bool is_row_major(sheaf_shape shape, const int64_t *strides)
 {
     int64_t expected = 1;
+    if (sheaf_shape_elements(shape) == 0)
+        return true; /* whose other sizes may be of any product */
     for (int i = shape.rank - 1; i >= 0; i--) {
-        if (shape.dims[i] == 0)
-            return true;
         if (shape.dims[i] != 1 && strides[i] != expected)
             return false;
         expected *= shape.dims[i];

@@ -480,6 +480,18 @@ static void test_no_dataset(void **state)
               "the iterator is NULL");
 }
 
+/* What is done to a whole pipeline looks for no input where there is none. */
+static void test_options_without_input(void **state)
+{
+    (void)state;
+    const sheaf_dataset_options o = {
+        .measured = true, .optimizations = {.parallel_maps = true, .inject_prefetch = true}};
+    assert_first_fails(sheaf_dataset_with_options(NULL, &o), SHEAF_ERR_INVALID_ARGUMENT,
+                       "input 0 is NULL");
+    assert_first_fails(sheaf_dataset_with_options(sheaf_dataset_repeat(NULL, 2), &o),
+                       SHEAF_ERR_INVALID_ARGUMENT, "stage 1 (repeat): input 0 is NULL");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -497,6 +509,7 @@ int main(void)
         rig_test(test_context_is_the_datasets),
         rig_test(test_enumerate_ends_with_its_numbers),
         rig_test(test_no_dataset),
+        rig_test(test_options_without_input),
         rig_test(test_no_status_of_a_function),
         rig_test(test_stop),
         rig_test(test_allocation_failures),

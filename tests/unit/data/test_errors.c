@@ -193,6 +193,9 @@ static void test_not_examples(void **state)
     (void)state;
     assert_first_fails(sheaf_dataset_parse_example(sheaf_dataset_range(0, 2, 1), features, 2),
                        SHEAF_ERR_INVALID_ARGUMENT, "stage 2 (parse_example): the input is no");
+    sheaf_dataset *nothing = sheaf_dataset_from_tensors(sheaf_element_new());
+    assert_first_fails(sheaf_dataset_parse_example(nothing, features, 2),
+                       SHEAF_ERR_INVALID_ARGUMENT, "stage 2 (parse_example): the input is no");
     const sheaf_feature twice[] = {features[0], features[0]};
     assert_first_fails(sheaf_dataset_parse_example(sheaf_tfrecord("x"), twice, 2),
                        SHEAF_ERR_INVALID_ARGUMENT, "stage 2 (parse_example): ");

@@ -166,11 +166,12 @@ static void test_R4_36_merge_result_of_another_size(void **state)
     sheaf_strategy_free(s);
 }
 
-/* What the first element of a distributed dataset ends with. */
+/* What the first element of a distributed dataset ends with, whose text can be asked for before. */
 static void next_fails(sheaf_dist_dataset *d, const char *part)
 {
     sheaf_error err = {0};
     sheaf_values *out = NULL;
+    assert_non_null(sheaf_dist_dataset_sharding(d));
     sheaf_dist_iterator *it = sheaf_iterate(d);
     rig_fails(sheaf_next(it, &out, &err), &err, SHEAF_ERR_INVALID_ARGUMENT, part);
     sheaf_dist_iterator_free(it);
@@ -182,6 +183,13 @@ static sheaf_dataset *pairs(void)
     return sheaf_dataset_batch(sheaf_dataset_range(0, 10, 1), 2, NULL);
 }
 
+static sheaf_dataset *without_input(const sheaf_input_context *context, void *user)
+{
+    (void)context;
+    (void)user;
+    return sheaf_dataset_repeat(NULL, 2);
+}
+
 static void test_input(void **state)
 {
     (void)state;
@@ -190,6 +198,8 @@ static void test_input(void **state)
     sheaf_strategy *s = mirrored(2);
     next_fails(sheaf_distribute_dataset(s, NULL, NULL), missing);
     next_fails(sheaf_distribute_datasets_from_function(s, NULL, NULL, NULL), missing);
+    next_fails(sheaf_distribute_datasets_from_function(s, without_input, NULL, NULL),
+               "stage 1 (repeat): input 0 is NULL");
     sheaf_values *batch = NULL;
     sheaf_account account;
     rig_fails(sheaf_next(NULL, &batch, &err), &err, SHEAF_ERR_INVALID_ARGUMENT,

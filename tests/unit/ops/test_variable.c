@@ -222,6 +222,11 @@ static void holds_strings_and_nothing(void **state)
     rig_ok(sheaf_assign_add(v, sheaf_zeros(SHEAF_FLOAT32, SHEAF_SHAPE(0, 3)), &err), &err);
     assert_int_equal(sheaf_tensor_elements(sheaf_value(v)), 0);
     sheaf_variable_free(v);
+    const sheaf_shape none =
+        SHEAF_SHAPE(0, INT64_C(1) << 62, 4); /* the others' product is no number */
+    v = sheaf_variable_init("n", SHEAF_FLOAT32, none, sheaf_init_zeros(), NULL);
+    assert_true(sheaf_shape_equal(sheaf_tensor_shape(sheaf_value(v)), none));
+    sheaf_variable_free(v);
 }
 
 /* S97: a plain variable works in a replica of a strategy, and is counted. */
