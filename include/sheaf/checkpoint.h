@@ -165,7 +165,10 @@ typedef struct sheaf_manager_options {
  *  manager, saves checkpoints there, of whatever name (who has a lock on the file `.checkpoint.lock`): a directory has
  *  one state file, and they would restore each other's. Under a synchronous strategy all workers make one, and all are
  *  refused. Under "ps" it is taken for the whole job, and a task that takes over the saving
- *  (sheaf_strategy_should_checkpoint()) removes what the one before it left of a save. Borrows `c`. */
+ *  (sheaf_strategy_should_checkpoint()) removes what the one before it left of a save.
+ *
+ *  Where the directory of that name is another one by the time of a save, because it was moved or deleted or a relative name
+ *  means another since, the save takes that one likewise, with a warning, or is refused. Borrows `c`. */
 SHEAF_CHECKED sheaf_status sheaf_checkpoint_manager_new(sheaf_checkpoint *c, const char *directory,
                                                         const sheaf_manager_options *options,
                                                         sheaf_checkpoint_manager **manager,

@@ -44,6 +44,12 @@ void sheaf__keep_free(struct sheaf__keep *k)
     sheaf__state_file_free(&k->state);
 }
 
+void sheaf__keep_forget(struct sheaf__keep *k)
+{
+    sheaf__state_file_free(&k->state);
+    k->adopted = false;
+}
+
 /* The N of a relative path "<name>-N"; -1: it is none of ours. Only ours are ever deleted. */
 static int64_t number_of(const struct sheaf__keep *k, const char *path)
 {

@@ -25,6 +25,8 @@ struct sheaf__keep {
 struct sheaf__keep sheaf__keep_init(const char *directory, const char *name,
                                     const sheaf_manager_options *options);
 void sheaf__keep_free(struct sheaf__keep *k);
+/* The directory is another one by now: what is in it is looked at when it is needed, as at first. */
+void sheaf__keep_forget(struct sheaf__keep *k);
 /* A save begins that will become the checkpoint `path`: what is left of it when this process is killed is ours. */
 void sheaf__keep_begin(const struct sheaf__keep *k, const char *path);
 /* It has failed. */

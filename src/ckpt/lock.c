@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ckpt/lock.h"
 
-#include "base/digest.h"
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/str.h"
-
-#include <string.h>
 
 /* A lock that is being taken. */
 struct taking {
@@ -15,20 +12,12 @@ struct taking {
     struct sheaf__file *file;
 };
 
-/* Whether the file that is locked is the one of that name: its last owner may have deleted it between
- * the opening and the lock. */
-static sheaf_status is_current(struct sheaf__file *lock, bool *same, sheaf_error *err)
+bool sheaf__ckpt_lock_holds(struct sheaf__file *lock)
 {
-    uint64_t mark;
-    char *found = NULL;
-    size_t size = 0;
-    SHEAF__TRY(sheaf__random_bytes(&mark, sizeof(mark), err));
-    SHEAF__TRY(sheaf__file_truncate(lock, 0, err));
-    SHEAF__TRY(sheaf__file_write_at(lock, 0, &mark, sizeof(mark), err));
-    *same = sheaf__file_read_all(sheaf__file_path(lock), sizeof(mark), &found, &size, NULL) >= 0 &&
-            size == sizeof(mark) && memcmp(found, &mark, size) == 0;
-    sheaf__free(found);
-    return SHEAF_OK;
+    struct sheaf__file_stat ours, named;
+    return sheaf__file_look(lock, &ours, NULL) >= 0 &&
+           sheaf__file_stat(sheaf__file_path(lock), &named, NULL) >= 0 &&
+           ours.device == named.device && ours.inode == named.inode;
 }
 
 /* A file that cannot be made is of no interest, one that is in the way is. */
@@ -40,7 +29,8 @@ static sheaf_status no_saves(const struct taking *t, sheaf_error *fault, sheaf_e
     return sheaf__error_copy(err, fault);
 }
 
-/* Opens and locks. `*same` false: somebody just gave the lock back, it is to be tried again. */
+/* Opens and locks. `*same` false: its last owner gave it back, and deleted it, in between; it is to be
+ * tried again. */
 static sheaf_status try_lock(struct taking *t, bool *same, sheaf_error *err)
 {
     sheaf_error fault = {0};
@@ -53,9 +43,9 @@ static sheaf_status try_lock(struct taking *t, bool *same, sheaf_error *err)
         const struct sheaf__place where = {t->directory, SHEAF__UNKNOWN, SHEAF__UNKNOWN};
         status = sheaf__error_at(err, SHEAF_ERR_FAILED_PRECONDITION, &where,
                                  "another process, or manager, saves checkpoints in the directory");
-    } else if (locked >= 0 && is_current(t->file, same, &fault) < 0) {
-        status = no_saves(t, &fault, err);
-    } /* a file system without locks refuses nobody */
+    } else if (locked >= 0) { /* a file system without locks refuses nobody */
+        *same = sheaf__ckpt_lock_holds(t->file);
+    }
     if (status < 0 || !*same) {
         sheaf__file_close(t->file, NULL);
         t->file = NULL;
@@ -91,7 +81,7 @@ sheaf_status sheaf__ckpt_lock(const char *prefix, struct sheaf__file **lock, she
 
 void sheaf__ckpt_unlock(struct sheaf__file *lock)
 {
-    if (lock)
+    if (lock && sheaf__ckpt_lock_holds(lock))
         sheaf__file_unlink(sheaf__file_path(lock), NULL); /* while it is ours */
     sheaf__file_close(lock, NULL);
 }

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/halt.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "ckpt/checkpoint.h"
@@ -89,7 +90,6 @@ static sheaf_status begin_saves(sheaf_checkpoint_manager *m, struct sheaf__save_
                                 sheaf_error *err)
 {
     int64_t last = 0;
-    SHEAF__TRY(sheaf__file_mkdir(m->directory, 0, err));
     SHEAF__TRY(g && g->cls->turns ? g->cls->turns->take(g, m->prefix, &last, err)
                                   : sheaf__ckpt_lock(m->prefix, &m->lock, err));
     sheaf__sweep_leftovers(m->directory, m->name);
@@ -101,13 +101,37 @@ static sheaf_status begin_saves(sheaf_checkpoint_manager *m, struct sheaf__save_
     return SHEAF_OK;
 }
 
+/* Where the directory of that name is not the one that this process took, it has to take that one, too. */
+static void see_where_it_is(sheaf_checkpoint_manager *m)
+{
+    if (!m->lock || sheaf__ckpt_lock_holds(m->lock))
+        return;
+    sheaf__log(
+        SHEAF_LOG_WARN,
+        "the directory of checkpoints '%s' is no longer the one that this process has: it was "
+        "moved or deleted, or the process works in another one",
+        m->directory);
+    sheaf__ckpt_unlock(m->lock);
+    m->lock = NULL;
+    m->saves = false;
+    sheaf__keep_forget(&m->keep);
+    if (m->group) /* whose tasks have all to choose the same at the end */
+        return;
+    sheaf__free(m->newest);
+    m->newest = NULL;
+}
+
 /* Who saves, and in how far it is this process. */
 static sheaf_status look_who_saves(sheaf_checkpoint_manager *m, struct sheaf__ckpt_save *how,
                                    sheaf_error *err)
 {
     SHEAF__TRY(sheaf__checkpoint_writes(m->checkpoint, how, err));
     m->group = how->group;
-    return how->writes && !m->saves ? begin_saves(m, how->group, err) : SHEAF_OK;
+    see_where_it_is(m);
+    if (!how->writes)
+        return SHEAF_OK;
+    SHEAF__TRY(sheaf__file_mkdir(m->directory, 0, err));
+    return m->saves ? SHEAF_OK : begin_saves(m, how->group, err);
 }
 
 static struct sheaf__halt *halt_of(const sheaf_checkpoint_manager *m)
@@ -269,6 +293,7 @@ sheaf_status sheaf_manager_end(sheaf_checkpoint_manager *m, bool changed, const 
 {
     struct sheaf__ckpt_save how = {0};
     SHEAF__TRY(sheaf_manager_wait(m, err));
+    see_where_it_is(m);
     if (!is_newest(m, changed))
         return sheaf_manager_save(m, true, path, err);
     SHEAF__TRY(look_who_saves(m, &how, err));

@@ -153,6 +153,18 @@ void sheaf__ps_drop_claims(struct sheaf__ps_server *server)
 
 /* ---- numbers, leave, and who it is ---- */
 
+/* The lock of the directory of that name, which may be another one by now. */
+static sheaf_status renew_lock(struct sheaf__ps_claim *there, const char *prefix, sheaf_error *err)
+{
+    struct sheaf__file *lock = NULL;
+    if (sheaf__ckpt_lock_holds(there->lock))
+        return SHEAF_OK;
+    SHEAF__TRY(sheaf__ckpt_lock(prefix, &lock, err));
+    sheaf__ckpt_unlock(there->lock);
+    there->lock = lock;
+    return SHEAF_OK;
+}
+
 static sheaf_status give_number(struct sheaf__ps_server *server, struct sheaf__call *call,
                                 sheaf_error *err)
 {
@@ -164,29 +176,23 @@ static sheaf_status give_number(struct sheaf__ps_server *server, struct sheaf__c
         return sheaf__ps_malformed("the number of a checkpoint", err);
     SHEAF__TRY(get_prefix(&c, &prefix, err));
     SHEAF__TRY(check_turn(server, call, err));
-    sheaf__mutex_lock(&server->lock);
-    struct sheaf__ps_claim *there = find_claim(server, prefix);
-    if (there)
-        there->last = (int64_t)least > there->last ? (int64_t)least : there->last + 1;
-    const int64_t number = there ? there->last : 0;
-    sheaf__mutex_unlock(&server->lock);
+    struct sheaf__ps_claim *there = find_claim(server, prefix); /* only this thread adds any */
     if (!there)
         return sheaf__error(err, SHEAF_ERR_FAILED_PRECONDITION, "nobody has the lock of '%s-N'",
                             prefix);
+    SHEAF__TRY(renew_lock(there, prefix, err));
+    sheaf__mutex_lock(&server->lock);
+    there->last = (int64_t)least > there->last ? (int64_t)least : there->last + 1;
+    const int64_t number = there->last;
+    sheaf__mutex_unlock(&server->lock);
     reply_number(call, number);
     return SHEAF_OK;
 }
 
 static void serve_number(struct sheaf__call *call, void *user)
 {
-    sheaf_error err = {0};
-    sheaf_status status = SHEAF_OK;
-    SHEAF_FRAME
-    {
-        status = give_number(user, call, &err);
-    }
-    if (status < 0)
-        sheaf__call_fail(call, &err);
+    struct sheaf__ps_server *server = user;
+    sheaf__ps_submit(server->files, server, call, give_number);
 }
 
 /* An answer, and nothing else: the caller has not been given up. */

@@ -336,39 +336,6 @@ static void state_file_of_elsewhere(void **state)
     sheaf_frame_clear();
 }
 
-/* A second writer is refused and told why, whatever it calls its checkpoints: the state file is one. The
- * directory is free again when the first one ends. */
-static void one_writer(void **state)
-{
-    (void)state;
-    sheaf_error err;
-    sheaf_checkpoint_manager *second = NULL;
-    struct run r = start(NULL);
-    static const char *const names[] = {NULL, "best"};
-    for (int i = 0; i < 2; i++) {
-        const sheaf_manager_options o = {.name = names[i]};
-        rig_fails(sheaf_checkpoint_manager_new(r.checkpoint, rig_path("run"), &o, &second, &err),
-                  &err, SHEAF_ERR_FAILED_PRECONDITION,
-                  "another process, or manager, saves checkpoints in the directory");
-        assert_string_equal(err.file, rig_path("run"));
-    }
-    end(&r);
-    /* The lock goes with its owner; what one that was killed leaves holds nobody up. */
-    assert_false(sheaf__file_exists(rig_path("run/.checkpoint.lock")));
-    rig_ok(sheaf__file_replace(rig_path("run/.checkpoint.lock"), "longer than a mark", 18, &err),
-           &err);
-    r = start(NULL);
-    assert_string_equal(save(&r, 1), "ckpt-1");
-    end(&r);
-    assert_false(sheaf__file_exists(rig_path("run/.checkpoint.lock")));
-    /* What cannot be written to is named itself, not a file of ours. */
-    sheaf_checkpoint *c = sheaf_checkpoint_new();
-    assert_true(sheaf_checkpoint_manager_new(c, "/proc", NULL, &second, &err) < 0);
-    assert_string_equal(err.file, "/proc");
-    sheaf_checkpoint_free(c);
-    sheaf_frame_clear();
-}
-
 /* A program that restores nothing, or not the newest, still replaces no checkpoint. */
 static void none_is_replaced(void **state)
 {
@@ -873,7 +840,6 @@ int main(void)
         rig_test(restore_without_memory),
         rig_test(beyond_the_state_file),
         rig_test(state_file_of_elsewhere),
-        rig_test(one_writer),
         rig_test(none_is_replaced),
         rig_test(follower_tells_of_damage),
         rig_test(follower_passes_over_damage),

@@ -127,7 +127,8 @@ static sheaf_status is_refused(struct rig_task *task, struct sheaf__ps_client *c
     return SHEAF_OK;
 }
 
-/* `last`: what was given before; the next three are behind it, and behind what is there. */
+/* `last`: what was given before; the next three are behind it, and behind what is there. A lock that went
+ * with its directory is taken anew with the next number. */
 static sheaf_status writes(struct rig_task *task, struct sheaf__ps_client *client, int64_t last)
 {
     const struct sheaf__save_turns *t = client->group.cls->turns;
@@ -142,8 +143,10 @@ static sheaf_status writes(struct rig_task *task, struct sheaf__ps_client *clien
         RIG_CHECK(task, number == last + i);
     }
     int64_t number = last + 10;
+    SHEAF__TRY(sheaf__file_unlink(rig_path(".checkpoint.lock"), &task->err));
     SHEAF__TRY(t->number(&client->group, w->prefix, &number, &task->err));
     RIG_CHECK(task, number == last + 10);
+    RIG_CHECK(task, sheaf__file_exists(rig_path(".checkpoint.lock")));
     return t->leave(&client->group, &task->err);
 }
 
