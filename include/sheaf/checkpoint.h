@@ -105,7 +105,8 @@ SHEAF_CHECKED sheaf_status sheaf_checkpoint_save(sheaf_checkpoint *c, const char
 SHEAF_CHECKED sheaf_status sheaf_checkpoint_write(sheaf_checkpoint *c, const char *path,
                                                   const sheaf_checkpoint_options *options,
                                                   sheaf_error *err);
-/** Reads every object of the checkpoint back. SHEAF_ERR_NOT_FOUND: an object or a file is missing (names it);
+/** Reads every object of the checkpoint back; `path` is its name, as a save gives it, and not that of one of its files.
+ *  SHEAF_ERR_NOT_FOUND: an object or a file is missing (names it);
  *  SHEAF_ERR_INVALID_ARGUMENT: another dtype or shape (names tensor, found, expected); SHEAF_ERR_DATA_LOSS, or
  *  SHEAF_ERR_OUT_OF_RANGE where a data file is too short: names file, tensor and offset. Nothing is changed unless
  *  everything was read. A file without objects, as tf.compat.v1.train.Saver writes it, is read by the names of variables.

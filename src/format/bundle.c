@@ -77,6 +77,19 @@ static sheaf_status count_shards(sheaf_bundle *b, sheaf_error *err)
     return SHEAF_OK;
 }
 
+/* The name of a file of a checkpoint in place of the checkpoint's. */
+static sheaf_status tell_prefix(const char *path, sheaf_error *err)
+{
+    const size_t size = sheaf__bundle_prefix_size(path);
+    if (!path[size])
+        return SHEAF_ERR_NOT_FOUND;
+    const struct sheaf__place place = {path, SHEAF__UNKNOWN, SHEAF__UNKNOWN};
+    return sheaf__error_at(
+        err, SHEAF_ERR_NOT_FOUND, &place,
+        "the name of a file of a checkpoint, expected that of the checkpoint: '%.*s'", (int)size,
+        path);
+}
+
 sheaf_status sheaf_bundle_open(const char *path, sheaf_bundle **bundle, sheaf_error *err)
 {
     if (!path)
@@ -90,7 +103,7 @@ sheaf_status sheaf_bundle_open(const char *path, sheaf_bundle **bundle, sheaf_er
         status = count_shards(b, err);
     if (status < 0) {
         sheaf_bundle_free(b);
-        return status;
+        return status == SHEAF_ERR_NOT_FOUND ? tell_prefix(path, err) : status;
     }
     /* Slices of other tensors come first: their keys start with a zero byte. */
     while (

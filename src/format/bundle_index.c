@@ -19,6 +19,22 @@ char *sheaf__bundle_data_path(const char *prefix, int32_t shard, int32_t shards)
     return sheaf__printf("%s.data-%05d-of-%05d", prefix, (int)shard, (int)shards);
 }
 
+size_t sheaf__bundle_prefix_size(const char *path)
+{
+    static const char index[] = ".index", data[] = ".data-ddddd-of-ddddd";
+    const size_t size = strlen(path), tail = sizeof(data) - 1;
+    if (sheaf__str_ends(path, index))
+        return size - (sizeof(index) - 1);
+    if (size < tail)
+        return size;
+    const char *at = path + size - tail;
+    for (size_t i = 0; i < tail; i++)
+        if (data[i] == 'd' && i > strlen(".data-") - 1 ? at[i] < '0' || at[i] > '9'
+                                                       : at[i] != data[i])
+            return size;
+    return size - tail;
+}
+
 void sheaf__bundle_index_free(struct sheaf__bundle_index *index)
 {
     for (size_t i = 0; i < index->count; i++)

@@ -80,5 +80,7 @@ void sheaf__bundle_index_free(struct sheaf__bundle_index *index);
 /* "<prefix>.index" and "<prefix>.data-00000-of-00001" in new memory; NULL: no memory. */
 char *sheaf__bundle_index_path(const char *prefix);
 char *sheaf__bundle_data_path(const char *prefix, int32_t shard, int32_t shards);
+/* How much of the name of such a file is the prefix; all of another name. */
+size_t sheaf__bundle_prefix_size(const char *path);
 
 #endif

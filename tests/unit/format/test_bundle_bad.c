@@ -231,13 +231,36 @@ static void errors_say_where(void **state)
     sheaf_bundle_free(b);
 }
 
+/* A shell completes to the name of a file; what is wanted is that of the checkpoint. */
+static void a_file_is_no_checkpoint(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *path, *said;
+    } names[] = {
+        {"x.index", "expected that of the checkpoint: 'x'"},
+        {"run/x-1.data-00000-of-00001", "expected that of the checkpoint: 'run/x-1'"},
+        {"x.data-0000-of-00001", "cannot open: no such file"},
+        {"x.data-00000-of-0000a", "cannot open: no such file"},
+        {"data-00000-of-00001", "cannot open: no such file"},
+        {"x", "cannot open: no such file"},
+        {"", "cannot open: no such file"},
+    };
+    sheaf_bundle *b = NULL;
+    sheaf_error err;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        rig_fails(sheaf_bundle_open(names[i].path, &b, &err), &err, SHEAF_ERR_NOT_FOUND,
+                  names[i].said);
+    rig_fails(sheaf_bundle_open(rig_golden("checkpoint-bad/good/c.index"), &b, &err), &err,
+              SHEAF_ERR_NOT_FOUND, "checkpoint-bad/good/c'");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        rig_test(every_damaged_golden),
-        rig_test(verify_finds_all),
-        rig_test(t56_missing_rows_are_named),
-        rig_test(errors_say_where),
+        rig_test(every_damaged_golden),       rig_test(verify_finds_all),
+        rig_test(t56_missing_rows_are_named), rig_test(errors_say_where),
+        rig_test(a_file_is_no_checkpoint),
     };
     return rig_run(tests);
 }
