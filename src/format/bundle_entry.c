@@ -241,7 +241,8 @@ static sheaf_status read_entry(void *user, const struct sheaf__table_entry *e, s
     struct reading *r = user;
     if (!r->header) {
         if (e->key_size)
-            return fault_at(r->table, e->offset, SHEAF_ERR_DATA_LOSS, "the index has no header",
+            return fault_at(r->table, e->offset, SHEAF_ERR_DATA_LOSS,
+                            "the index has no header, whose key is empty and the first of all",
                             err);
         r->header = true;
         return read_header(r->index, r->table, e, err);
