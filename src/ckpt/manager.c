@@ -72,16 +72,21 @@ static sheaf_status check_options(const sheaf_manager_options *options, sheaf_er
     }
     if (options->every_steps < 0)
         return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
-                            "manager options: every_steps is negative");
+                            "manager options: every_steps is %" PRId64 ", expected 0 or more",
+                            options->every_steps);
     if (options->name && (!*options->name || strchr(options->name, '/')))
         return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
-                            "manager options: '%s' is no name of a file", options->name);
-    if (options->keep_best < 0 || !(options->keep_every_hours >= 0) ||
-        isinf(options->keep_every_hours))
+                            "manager options: name is '%s', expected that of a file",
+                            options->name);
+    if (options->keep_best < 0)
         return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
-                            "manager options: keep_best is %d and keep_every_hours %g, expected "
-                            "0 or more",
-                            options->keep_best, options->keep_every_hours);
+                            "manager options: keep_best is %d, expected 0 or more",
+                            options->keep_best);
+    if (!(options->keep_every_hours >= 0) || isinf(options->keep_every_hours))
+        return sheaf__error(err, SHEAF_ERR_INVALID_ARGUMENT,
+                            "manager options: keep_every_hours is %g, expected a finite number, 0 "
+                            "or more",
+                            options->keep_every_hours);
     return sheaf__ckpt_check_options(&options->save, err);
 }
 

@@ -245,16 +245,21 @@ static void best_and_hours(void **state)
 static void bad_options(void **state)
 {
     (void)state;
-    static const sheaf_manager_options cases[] = {{.keep_best = -1},
-                                                  {.keep_every_hours = -1},
-                                                  {.keep_every_hours = NAN},
-                                                  {.keep_every_hours = INFINITY}};
+    static const struct {
+        sheaf_manager_options options;
+        const char *said;
+    } cases[] = {
+        {{.keep_best = -1}, "options: keep_best is -1, expected 0 or more"},
+        {{.keep_every_hours = -1}, "options: keep_every_hours is -1, expected a finite number, 0"},
+        {{.keep_every_hours = NAN}, "options: keep_every_hours is nan, expected"},
+        {{.keep_every_hours = INFINITY}, "options: keep_every_hours is inf, expected"},
+    };
     sheaf_checkpoint *c = sheaf_checkpoint_new();
     sheaf_checkpoint_manager *m = NULL;
     sheaf_error err;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-        rig_fails(sheaf_checkpoint_manager_new(c, rig_path("run"), &cases[i], &m, &err), &err,
-                  SHEAF_ERR_INVALID_ARGUMENT, "expected 0 or more");
+        rig_fails(sheaf_checkpoint_manager_new(c, rig_path("run"), &cases[i].options, &m, &err),
+                  &err, SHEAF_ERR_INVALID_ARGUMENT, cases[i].said);
     sheaf_checkpoint_free(c);
 }
 

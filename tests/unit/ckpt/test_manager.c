@@ -425,9 +425,9 @@ static void bad_options(void **state)
         sheaf_manager_options options;
         const char *message;
     } cases[] = {
-        {{.every_steps = -1}, "every_steps is negative"},
-        {{.name = "a/b"}, "'a/b' is no name of a file"},
-        {{.name = ""}, "'' is no name of a file"},
+        {{.every_steps = -1}, "every_steps is -1, expected 0 or more"},
+        {{.name = "a/b"}, "name is 'a/b', expected that of a file"},
+        {{.name = ""}, "name is '', expected that of a file"},
         {{.reserved = {0, 0, 7}}, "reserved[2] is not 0"},
         {{.save = {.reserved = {1}}}, "reserved[0] is not 0"},
     };
