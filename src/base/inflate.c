@@ -44,7 +44,7 @@ enum { GZIP_EXTRA_SIZE, GZIP_EXTRA, GZIP_NAME, GZIP_COMMENT, GZIP_CRC, GZIP_PART
 static void start_member(struct sheaf__inflate *z)
 {
     isal_inflate_init(&z->state);
-    z->state.crc_flag = z->kind == SHEAF__ZIP_GZIP ? ISAL_GZIP_NO_HDR_VER : ISAL_ZLIB_NO_HDR_VER;
+    z->state.crc_flag = z->kind == SHEAF__ZIP_ZLIB ? ISAL_ZLIB_NO_HDR_VER : ISAL_GZIP_NO_HDR_VER;
     z->header_size = 0;
     z->part = 0;
     z->part_read = 0;
@@ -94,7 +94,7 @@ bool sheaf__inflate_at_end(const struct sheaf__inflate *z)
 
 static sheaf_status bad_data(const struct sheaf__inflate *z, int code, sheaf_error *err)
 {
-    const char *name = z->kind == SHEAF__ZIP_GZIP ? "gzip" : "zlib";
+    static const char *const names[] = {"gzip", "zlib", "deflate"};
     const char *what = "the data are damaged";
     if (code == ISAL_INVALID_WRAPPER)
         what = "the header is none";
@@ -104,10 +104,13 @@ static sheaf_status bad_data(const struct sheaf__inflate *z, int code, sheaf_err
         what = "the checksum does not fit the data";
     else if (code == ISAL_NEED_DICT)
         what = "the stream needs a preset dictionary";
-    struct sheaf__place where = {NULL, SHEAF__UNKNOWN, z->consumed};
+    /* A bare stream's head is its caller's, and as short as gzip allows. */
+    const uint64_t head = z->kind == SHEAF__ZIP_DEFLATE ? 10 : 0;
+    const uint64_t at = z->consumed > head ? z->consumed - head : 0;
+    struct sheaf__place where = {NULL, SHEAF__UNKNOWN, at};
     return sheaf__error_at(err, SHEAF_ERR_DATA_LOSS, &where,
-                           "bad %s stream: %s, near compressed byte %" PRIu64, name, what,
-                           z->consumed);
+                           "bad %s stream: %s, near compressed byte %" PRIu64, names[z->kind], what,
+                           at);
 }
 
 static uint8_t next_byte(struct sheaf__inflate *z, struct sheaf__zip_io *io)

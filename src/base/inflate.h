@@ -6,7 +6,11 @@
 
 #include <sheaf/status.h>
 
-enum sheaf__zip { SHEAF__ZIP_GZIP, SHEAF__ZIP_ZLIB };
+enum sheaf__zip {
+    SHEAF__ZIP_GZIP,
+    SHEAF__ZIP_ZLIB,
+    SHEAF__ZIP_DEFLATE, /* bare, read as one of gzip that its caller makes of it: errors do not speak of gzip */
+};
 
 /* Decompression. Several gzip members after each other read as one, as gunzip does; zlib streams
  * too. */

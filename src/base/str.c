@@ -105,6 +105,16 @@ size_t sheaf__utf8_size(const char *at, size_t size)
     return 0;
 }
 
+size_t sheaf__utf8_get(const char *at, size_t size, uint32_t *point)
+{
+    static const uint8_t own[] = {0, 0x7f, 0x1f, 0x0f, 7}; /* bits of the first byte, by length */
+    const size_t n = sheaf__utf8_size(at, size);
+    *point = n ? (uint8_t)at[0] & own[n] : 0;
+    for (size_t i = 1; i < n; i++)
+        *point = *point << 6 | ((uint8_t)at[i] & 0x3f);
+    return n;
+}
+
 void sheaf__str_json(struct sheaf__str *str, const char *text, size_t size)
 {
     const unsigned char *t = (const unsigned char *)text;

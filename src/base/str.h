@@ -30,6 +30,8 @@ void sheaf__str_json(struct sheaf__str *str, const char *text, size_t size);
 bool sheaf__str_is_utf8(const char *text, size_t size);
 /* Length of the character at `at`, 0: what stands there is no UTF-8 (overlong forms and surrogates are none). */
 size_t sheaf__utf8_size(const char *at, size_t size);
+/* The same, and its code point. */
+size_t sheaf__utf8_get(const char *at, size_t size, uint32_t *point);
 /* Writes the UTF-8 of a code point, at most four bytes, to `out`; returns how many, 0: it is none. */
 size_t sheaf__utf8_put(uint32_t point, void *out);
 const char *sheaf__str_text(const struct sheaf__str *str);

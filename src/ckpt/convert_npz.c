@@ -33,20 +33,11 @@ static sheaf_status put_header(struct sheaf__zip_writer *w, const struct sheaf__
     return status;
 }
 
-/* Where the character at `at` ends, which is UTF-8. */
-static size_t character_end(const sheaf_bytes *text, size_t at)
-{
-    at++;
-    while (at < text->size && ((uint8_t)text->data[at] & 0xc0) == 0x80)
-        at++;
-    return at;
-}
-
 static size_t width_of(const sheaf_bytes *text, bool characters)
 {
     size_t count = 0;
-    for (size_t at = 0; at < text->size && characters; at = character_end(text, at))
-        count++;
+    for (size_t at = 0, n; at < text->size && characters; count++, at += n + !n)
+        n = sheaf__utf8_size(text->data + at, text->size - at);
     return characters ? count : text->size;
 }
 
@@ -82,14 +73,10 @@ static sheaf_status put_zeros(struct sheaf__zip_writer *w, size_t count, sheaf_e
 static sheaf_status put_characters(struct sheaf__zip_writer *w, const sheaf_bytes *text,
                                    sheaf_error *err)
 {
-    for (size_t at = 0, end; at < text->size; at = end) {
-        const uint8_t first = (uint8_t)text->data[at];
-        const uint8_t own = first < 0x80 ? 0x7f : first < 0xe0 ? 0x1f : first < 0xf0 ? 0x0f : 7;
-        uint32_t point = first & own;
+    for (size_t at = 0, n; at < text->size; at += n + !n) {
         uint8_t bytes[4];
-        end = character_end(text, at);
-        for (size_t i = at + 1; i < end; i++)
-            point = point << 6 | ((uint8_t)text->data[i] & 0x3f);
+        uint32_t point;
+        n = sheaf__utf8_get(text->data + at, text->size - at, &point);
         sheaf__store32(bytes, point);
         SHEAF__TRY(sheaf__zip_writer_put(w, bytes, sizeof(bytes), err));
     }

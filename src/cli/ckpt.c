@@ -138,11 +138,11 @@ static void print_entry(const sheaf_bundle_entry *e, const struct widths *w)
     printf("%*s  %-*s %-*s ", size < w->key ? w->key - size : 0, "", w->dtype,
            sheaf_dtype_name(e->dtype), w->shape, shape);
     if (e->slices)
-        printf("%d slices\n", e->slices);
+        printf("%d slice%s\n", e->slices, sheaf__plural(e->slices));
     else if (e->shard >= 0)
-        printf("%lld bytes, shard %d\n", (long long)e->bytes, e->shard);
+        printf("%lld byte%s, shard %d\n", (long long)e->bytes, sheaf__plural(e->bytes), e->shard);
     else
-        printf("%lld bytes\n", (long long)e->bytes);
+        printf("%lld byte%s\n", (long long)e->bytes, sheaf__plural(e->bytes));
 }
 
 /* What the tensors come to. */
@@ -183,9 +183,9 @@ static void print_sum(const char *path, const sheaf_bundle *bundle, const struct
     if (o.json)
         print_json_sum(path, sum, bundle);
     else
-        printf("%s: %zu tensors, %lld bytes, %d shard%s%s%s\n", path, sum->count,
-               (long long)sum->bytes, shards, shards == 1 ? "" : "s", policy ? ", saved by: " : "",
-               policy ? policy : "");
+        printf("%s: %zu tensor%s, %lld byte%s, %d shard%s%s%s\n", path, sum->count,
+               sheaf__plural((int64_t)sum->count), (long long)sum->bytes, sheaf__plural(sum->bytes),
+               shards, sheaf__plural(shards), policy ? ", saved by: " : "", policy ? policy : "");
 }
 
 static int print_checkpoint(const char *path, bool entries)
@@ -261,7 +261,8 @@ static int print_file(const char *path, bool entries)
         add_entry(&sum, &e);
     }
     if (!o.json)
-        printf("%s: %zu tensors, %lld bytes\n", path, sum.count, (long long)sum.bytes);
+        printf("%s: %zu tensor%s, %lld byte%s\n", path, sum.count,
+               sheaf__plural((int64_t)sum.count), (long long)sum.bytes, sheaf__plural(sum.bytes));
     else if (!entries)
         print_json_sum(path, &sum, NULL);
     sheaf_tensor_file_free(file);
@@ -350,13 +351,24 @@ static int verify_checkpoint(const char *path)
         printf(",\"tensors\":%zu,\"shards\":%d,\"intact\":%s}\n", count, shards,
                code ? "false" : "true");
     } else if (code == SHEAF__EXIT_OK) {
-        printf("%s: %zu tensors in %d shard%s, every checksum is right\n", path, count, shards,
-               shards == 1 ? "" : "s");
+        printf("%s: %zu tensor%s in %d shard%s, every checksum is right\n", path, count,
+               sheaf__plural((int64_t)count), shards, sheaf__plural(shards));
     }
     sheaf_bundle_free(bundle);
     return code;
 }
 
+static void print_verified(const char *path, size_t tensors, size_t others)
+{
+    printf("%s: %zu tensor%s", path, tensors, sheaf__plural((int64_t)tensors));
+    if (others)
+        printf(" and %zu member%s that %s none", others, sheaf__plural((int64_t)others),
+               others == 1 ? "is" : "are");
+    puts(sheaf__ckpt_is_npz(path) ? ", every checksum is right"
+                                  : ", every size is right; the format has no checksums");
+}
+
+/* What is no tensor is not damaged: it is counted apart. */
 static int verify_file(const char *path)
 {
     sheaf_error err = {0};
@@ -364,19 +376,18 @@ static int verify_file(const char *path)
     if (sheaf_tensor_file_open(path, &file, &err) < 0)
         return sheaf__ckpt_failed(&err);
     sheaf_tensor_file_entry e;
-    size_t count = 0;
-    while (sheaf_tensor_file_get(file, count, &e) == SHEAF_OK)
-        count++;
+    size_t counts[2] = {0};
+    for (size_t i = 0; sheaf_tensor_file_get(file, i, &e) == SHEAF_OK; i++)
+        counts[e.dtype == SHEAF_INVALID_DTYPE]++;
     const int code =
         sheaf_tensor_file_verify(file, &err) < 0 ? sheaf__ckpt_failed(&err) : SHEAF__EXIT_OK;
     if (o.json) {
         fputs("{\"checkpoint\":", stdout);
         sheaf__json_text(path);
-        printf(",\"tensors\":%zu,\"intact\":%s}\n", count, code ? "false" : "true");
+        printf(",\"tensors\":%zu,\"others\":%zu,\"intact\":%s}\n", counts[0], counts[1],
+               code ? "false" : "true");
     } else if (code == SHEAF__EXIT_OK) {
-        printf("%s: %zu tensors, %s\n", path, count,
-               sheaf__ckpt_is_npz(path) ? "every checksum is right"
-                                        : "every size is right; the format has no checksums");
+        print_verified(path, counts[0], counts[1]);
     }
     sheaf_tensor_file_free(file);
     return code;

@@ -14,6 +14,11 @@ sheaf_status sheaf__ckpt_resolve(const char *name, char path[SHEAF__CKPT_PATH], 
 /* What the name of a file says of its format; neither: a checkpoint. */
 bool sheaf__ckpt_is_safetensors(const char *path);
 bool sheaf__ckpt_is_npz(const char *path);
+/* What makes a plural of a word behind the count: "1 tensor", "2 tensors". */
+static inline const char *sheaf__plural(int64_t count)
+{
+    return count == 1 ? "" : "s";
+}
 /* Prints the error; the exit code. */
 int sheaf__ckpt_failed(const sheaf_error *err);
 

@@ -17,8 +17,8 @@
 
 static struct {
     bool json, deflate;
-    int64_t max_size, shards;
-} o = {.max_size = -1, .shards = -1};
+    int64_t max_size, shards; /* 0: not given */
+} o;
 
 #define FILE_NOTES                                                                       \
     "FROM is the prefix of a checkpoint (or its index file), a directory, whose newest " \
@@ -38,7 +38,8 @@ static void report(const sheaf_tensor_file *from, const char *to)
     for (; sheaf_tensor_file_get(from, count, &e) == SHEAF_OK; count++)
         elements += sheaf_shape_elements(e.shape);
     if (!o.json) {
-        printf("%s: %zu tensors, %lld elements\n", to, count, (long long)elements);
+        printf("%s: %zu tensor%s, %lld element%s\n", to, count, sheaf__plural((int64_t)count),
+               (long long)elements, sheaf__plural(elements));
         return;
     }
     fputs("{\"written\":", stdout);
@@ -123,7 +124,7 @@ static sheaf_sharding_callback policy(void)
     if (o.max_size > 0)
         return sheaf_shard_max_size(o.max_size);
     if (o.shards > 0)
-        return sheaf_shard_round_robin(o.shards < INT_MAX ? (int)o.shards : INT_MAX);
+        return sheaf_shard_round_robin((int)o.shards);
     return *sheaf_shard_all_in_one();
 }
 
@@ -136,9 +137,6 @@ static bool parse(const struct sheaf__command_line *line, int argc, char **argv,
     *code = SHEAF__EXIT_OK;
     if (argc - *rest != 2)
         *code = sheaf__options_misused(line, "%d arguments, expected FROM and TO", argc - *rest);
-    else if (o.max_size == 0 || o.shards == 0)
-        *code = sheaf__options_misused(line, "--%s 0, expected 1 or more",
-                                       o.max_size ? "shards" : "max-size");
     else if (o.max_size > 0 && o.shards > 0)
         *code = sheaf__options_misused(line, "--max-size and --shards exclude each other");
     return *code == SHEAF__EXIT_OK;
@@ -147,7 +145,7 @@ static bool parse(const struct sheaf__command_line *line, int argc, char **argv,
 int sheaf__ckpt_convert_main(int argc, char **argv)
 {
     static const struct sheaf__option OPTIONS[] = {
-        {"max-size", 0, SHEAF__OPTION_COUNT, "BYTES", &o.max_size,
+        {"max-size", 0, SHEAF__OPTION_BYTES, "BYTES", &o.max_size,
          "safetensors: several files of at most so many bytes, and an index"},
         {"deflate", 0, SHEAF__OPTION_FLAG, NULL, &o.deflate, ".npz: compress the arrays"},
         {"json", 0, SHEAF__OPTION_FLAG, NULL, &o.json, "print JSON"},
@@ -172,16 +170,15 @@ int sheaf__ckpt_convert_main(int argc, char **argv)
     if (o.deflate && !npz)
         return sheaf__options_misused(&LINE, "--deflate is for .npz");
     return convert(argv[rest], to,
-                   &(sheaf_convert_options){.max_file_bytes = o.max_size > 0 ? o.max_size : 0,
-                                            .deflate = o.deflate});
+                   &(sheaf_convert_options){.max_file_bytes = o.max_size, .deflate = o.deflate});
 }
 
 int sheaf__ckpt_reshard_main(int argc, char **argv)
 {
     static const struct sheaf__option OPTIONS[] = {
-        {"max-size", 0, SHEAF__OPTION_COUNT, "BYTES", &o.max_size,
+        {"max-size", 0, SHEAF__OPTION_BYTES, "BYTES", &o.max_size,
          "shards of at most so many bytes, cut as TensorFlow's MaxShardSizePolicy cuts"},
-        {"shards", 0, SHEAF__OPTION_COUNT, "N", &o.shards,
+        {"shards", 0, SHEAF__OPTION_PARTS, "N", &o.shards,
          "at most N shards, each tensor where the fewest bytes are"},
         {"json", 0, SHEAF__OPTION_FLAG, NULL, &o.json, "print JSON"},
     };

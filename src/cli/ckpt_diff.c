@@ -90,7 +90,8 @@ static void print_values(const sheaf_tensor_file_entry *e, long long all,
         return;
     }
     sheaf__name_print(e->name);
-    printf(": %lld of %lld elements differ", (long long)d->elements, all);
+    printf(": %lld of %lld element%s differ%s", (long long)d->elements, all, sheaf__plural(all),
+           d->elements == 1 ? "s" : "");
     if (!isnan(d->largest))
         printf(", by at most %.9g", d->largest);
     puts("");
@@ -167,8 +168,8 @@ static int diff(char *const names[2])
     if (o.json)
         printf("{\"same\":%zu,\"different\":%zu}\n", counts.same, counts.different);
     else
-        printf("%zu tensor%s same, %zu different\n", counts.same, counts.same == 1 ? "" : "s",
-               counts.different);
+        printf("%zu tensor%s same, %zu different\n", counts.same,
+               sheaf__plural((int64_t)counts.same), counts.different);
     return counts.different ? DIFFERENT : SHEAF__EXIT_OK;
 }
 

@@ -1,34 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/name.h"
 
+#include "cli/utf8.h"
+
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 
-/* Bytes of the character at `at` that are printed otherwise: of ASCII, and of the second set of controls, U+0080 to U+009F, in
- * UTF-8. 0: it is no such character. */
-static int unprintable(const unsigned char *at)
+/* Of ASCII, and of the second set of controls, U+0080 to U+009F, in UTF-8. */
+static bool is_control(const unsigned char *at)
 {
-    if (at[0] == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0)
-        return 2;
-    return at[0] < 0x20 || at[0] == 0x7f || at[0] == '\\';
+    return *at < 0x20 || *at == 0x7f || (at[0] == 0xc2 && at[1] < 0xa0);
 }
 
 static int walk(const char *name, bool print)
 {
-    const unsigned char *at = (const unsigned char *)name;
+    size_t left = strlen(name);
     int size = 0;
-    while (*at) {
-        const int escaped = unprintable(at);
-        char text[8] = {(char)*at, '\0'};
-        if (*at == '\\')
-            size += snprintf(text, sizeof(text), "\\\\");
+    for (size_t n; left; name += n, left -= n) {
+        char text[8];
+        n = sheaf__utf8_character(name, left);
+        const bool escaped = n == 0 || is_control((const unsigned char *)name);
+        n += n == 0;
+        if (*name == '\\')
+            snprintf(text, sizeof(text), "\\\\");
         else if (escaped)
-            size += snprintf(text, sizeof(text), "\\x%02x", at[escaped - 1]);
+            snprintf(text, sizeof(text), "\\x%02x", (unsigned char)name[n - 1]);
         else
-            size++;
+            snprintf(text, sizeof(text), "%.*s", (int)n, name);
+        size += escaped || *name == '\\' ? (int)strlen(text) : 1;
         if (print)
             fputs(text, stdout);
-        at += escaped ? escaped : 1;
     }
     return size;
 }

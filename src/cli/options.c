@@ -4,6 +4,7 @@
 #include <sheaf/version.h>
 
 #include <errno.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,12 +67,12 @@ static const struct sheaf__option *find(const struct sheaf__command_line *line, 
     return NULL;
 }
 
-static bool to_count(const char *text, int64_t *value)
+static bool to_count(const char *text, int64_t least, int64_t most, int64_t *value)
 {
     char *end;
     errno = 0;
     long long n = strtoll(text, &end, 10);
-    if (*text < '0' || *text > '9' || *end || errno)
+    if (*text < '0' || *text > '9' || *end || errno || n < least || n > most)
         return false;
     *value = n;
     return true;
@@ -97,8 +98,16 @@ static bool store(const struct sheaf__command_line *line, const struct sheaf__op
         *(bool *)o->target = true;
         break;
     case SHEAF__OPTION_COUNT:
-        if (!to_count(value, o->target))
+        if (!to_count(value, 0, INT64_MAX, o->target))
             expected = "a whole number from 0 on";
+        break;
+    case SHEAF__OPTION_BYTES:
+        if (!to_count(value, 1, INT64_MAX, o->target))
+            expected = "a whole number from 1 to 9223372036854775807";
+        break;
+    case SHEAF__OPTION_PARTS:
+        if (!to_count(value, 1, INT_MAX, o->target))
+            expected = "a whole number from 1 to 2147483647";
         break;
     case SHEAF__OPTION_SECONDS:
         if (!to_seconds(value, o->target))

@@ -14,6 +14,8 @@ enum { SHEAF__EXIT_OK = 0, SHEAF__EXIT_FAILED = 1, SHEAF__EXIT_USAGE = 2 };
 enum sheaf__option_kind {
     SHEAF__OPTION_FLAG,    /* bool *: given or not */
     SHEAF__OPTION_COUNT,   /* int64_t *: a whole number >= 0 */
+    SHEAF__OPTION_BYTES,   /* the same from 1 to INT64_MAX */
+    SHEAF__OPTION_PARTS,   /* the same from 1 to INT_MAX */
     SHEAF__OPTION_SECONDS, /* double *: > 0 */
     SHEAF__OPTION_TEXT,    /* const char ** */
 };

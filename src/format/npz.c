@@ -200,8 +200,11 @@ static sheaf_status read_head(struct npz_file *f, size_t i, sheaf_error *err)
     if (!head)
         return sheaf__no_memory(err, "the header of an array");
     sheaf_status status = sheaf__zip_read(f->zip, i, 0, head, size, err);
-    if (status >= 0)
+    if (status >= 0) {
         status = sheaf__npy_parse_head(head, size, m->size, f->file.path, &f->arrays[i], err);
+        if (status < 0) /* what the archive says names the member by itself */
+            sheaf__error_prefix(err, "member '%.100s'", m->name);
+    }
     sheaf__free(head);
     return status;
 }
@@ -241,10 +244,8 @@ static sheaf_status add_member(struct npz_file *f, size_t i, sheaf_error *err)
     if (!array)
         return SHEAF_OK;
     sheaf_error cause = {0};
-    if (read_head(f, i, &cause) < 0) {
-        sheaf__error_prefix(&cause, "member '%.100s'", m->name);
+    if (read_head(f, i, &cause) < 0)
         return take_fault(f, i, e, &cause, err);
-    }
     e->fault = SHEAF_OK;
     e->dtype = f->arrays[i].dtype;
     e->shape = f->arrays[i].shape;

@@ -332,7 +332,7 @@ static sheaf_status start_inflating(struct sheaf__zip_file *z, size_t i, sheaf_e
     if (!z->window && !(z->window = sheaf__alloc(WINDOW)))
         return sheaf__no_memory(err, "an archive");
     if (!z->inflate)
-        SHEAF__TRY(sheaf__inflate_new(SHEAF__ZIP_GZIP, &z->inflate, err));
+        SHEAF__TRY(sheaf__inflate_new(SHEAF__ZIP_DEFLATE, &z->inflate, err));
     else
         sheaf__inflate_reset(z->inflate);
     z->reading = i;

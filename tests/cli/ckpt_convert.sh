@@ -39,6 +39,9 @@ try convert one
 try convert --max-size 9 one x
 try convert --deflate one x.safetensors
 try convert --max-size 0 one x.safetensors
+try reshard --shards 0 one x
+try reshard --shards 2147483648 one x
+try reshard --max-size 9223372036854775808 one x
 try reshard --max-size 9 --shards 2 one x
 try reshard one x.npz
 ls -A x* 2>/dev/null
