@@ -41,8 +41,7 @@ static sheaf_status broken(const struct sheaf__plan_check *check, const struct s
 
 static void task_text(const char *device, char *text, size_t size)
 {
-    const char *end = strstr(device, "/device:");
-    snprintf(text, size, "%.*s", end ? (int)(end - device) : (int)strlen(device), device);
+    snprintf(text, size, "%.*s", (int)sheaf__shard_task_size(device), device);
 }
 
 /* Whether the placement is the tensor, or a slice of it; then its slice is filled. */

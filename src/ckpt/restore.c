@@ -155,9 +155,8 @@ static sheaf_status read_local(struct restoring *r, sheaf_error *err)
 /* What the task of a device noted when it was saved. */
 static const char *note_of(const struct restoring *r, const char *device)
 {
-    const char *end = strstr(device, "/device:");
-    const size_t size = end ? (size_t)(end - device) : strlen(device);
-    return sheaf__sidecar_note(&r->from->bundle->sidecar, sheaf__frame_text(device, size));
+    const char *task = sheaf__frame_text(device, sheaf__shard_task_size(device));
+    return sheaf__sidecar_note(&r->from->bundle->sidecar, task);
 }
 
 /* Who keeps a note of the checkpoint gets it back. */

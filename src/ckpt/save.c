@@ -118,9 +118,7 @@ static sheaf_status prove_directory(struct sheaf__ckpt_saving *s, sheaf_error *e
 static sheaf_status keep_note(struct sheaf__ckpt_saving *s, const char *device, const char *note,
                               sheaf_error *err)
 {
-    const char *end = strstr(device, "/device:");
-    const size_t size = end ? (size_t)(end - device) : strlen(device);
-    const char *task = sheaf__frame_text(device, size);
+    const char *task = sheaf__frame_text(device, sheaf__shard_task_size(device));
     if (!note || sheaf__sidecar_note(&s->sidecar, task))
         return SHEAF_OK;
     return sheaf__sidecar_add(&s->sidecar, task, note) ? SHEAF_OK : no_memory(err);

@@ -132,12 +132,16 @@ sheaf_tensor *sheaf__shard_cut(sheaf_tensor *t, const int64_t *offset,
     return sheaf__tensor_give(sheaf__tensor_view(t, part->shape, strides, first, &err), &err);
 }
 
+size_t sheaf__shard_task_size(const char *device)
+{
+    const char *end = strstr(device, "/device:");
+    return end ? (size_t)(end - device) : strlen(device);
+}
+
 bool sheaf__shard_same_task(const char *a, const char *b)
 {
     if (!a || !b)
         return a == b;
-    const char *end_a = strstr(a, "/device:"), *end_b = strstr(b, "/device:");
-    size_t size_a = end_a ? (size_t)(end_a - a) : strlen(a);
-    size_t size_b = end_b ? (size_t)(end_b - b) : strlen(b);
-    return size_a == size_b && !memcmp(a, b, size_a);
+    const size_t size = sheaf__shard_task_size(a);
+    return size == sheaf__shard_task_size(b) && !memcmp(a, b, size);
 }

@@ -43,7 +43,9 @@ sheaf_status sheaf__shard_read_from(sheaf_bundle *b, const struct sheaf__shard_i
  * of it if it can be one, else a copy. */
 sheaf_tensor *sheaf__shard_cut(sheaf_tensor *t, const int64_t *offset,
                                const struct sheaf__saveable *part);
-/* Whether two devices belong to one task: equal up to "/device:". */
+/* How much of the name of a device is its task's: up to "/device:". */
+size_t sheaf__shard_task_size(const char *device);
+/* Whether two devices belong to one task. */
 bool sheaf__shard_same_task(const char *a, const char *b);
 
 #endif
