@@ -108,9 +108,9 @@ static void warn_of_others(const struct sheaf__ckpt_match *m, int32_t node, cons
     }
     if (count)
         sheaf__log(SHEAF_LOG_WARN,
-                   "checkpoint %s was saved with another %s: %d values of '%s' are left out (%s%s)",
-                   m->file->path, whole, count, m->objects->nodes[node].path,
-                   sheaf__str_text(&names), named == 3 ? ", …" : "");
+                   "checkpoint %s was saved with another %s: %d value%s of '%s' %s left out (%s%s)",
+                   m->file->path, whole, count, count == 1 ? "" : "s", m->objects->nodes[node].path,
+                   count == 1 ? "is" : "are", sheaf__str_text(&names), named == 3 ? ", …" : "");
     sheaf__str_free(&names);
 }
 

@@ -284,6 +284,26 @@ static void names_without_slots_are_told(void **state)
     assert_non_null(strstr(rig_log_take(), "'w/Momentum'"));
 }
 
+/* What the file has more of is counted: one momentum, or two. */
+static void what_is_left_out_is_counted(void **state)
+{
+    (void)state;
+    static const struct named with = {"", "sgd", {.momentum = 0.5}}, without = {"", "sgd", {0}};
+    static const char *const said[] = {"1 value of 'optimizer/_variables' is left out (",
+                                       "2 values of 'optimizer/_variables' are left out ("};
+    for (size_t count = 1; count <= 2; count++) {
+        sheaf_error err = {0};
+        struct program saved = start(&with), restored = start(&without);
+        rig_ok(sheaf_optimizer_build(saved.o, saved.v, count, &err), &err);
+        rig_ok(sheaf_checkpoint_write(saved.c, rig_path("x"), NULL, &err), &err);
+        rig_ok(sheaf_optimizer_build(restored.o, restored.v, count, &err), &err);
+        rig_ok(sheaf_checkpoint_restore(restored.c, rig_path("x"), &err), &err);
+        assert_non_null(strstr(rig_log_take(), said[count - 1]));
+        end(&saved);
+        end(&restored);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -293,6 +313,7 @@ int main(void)
         rig_test(slots_of_another_family),
         rig_test(what_is_not_theirs_is_said),
         rig_test(names_without_slots_are_told),
+        rig_test(what_is_left_out_is_counted),
     };
     return rig_run(tests);
 }
