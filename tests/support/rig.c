@@ -5,10 +5,12 @@
 #include "base/clock.h"
 #include "base/context_state.h"
 #include "base/file.h"
+#include "base/fs.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/thread.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -181,6 +183,23 @@ const char *rig_list(const char *name)
 const char *rig_golden(const char *name)
 {
     return keep_path(sheaf__path_join(SHEAF_TEST_GOLDEN, name));
+}
+
+static int map_nothing(void *user, void *handle, size_t size, const uint8_t **data)
+{
+    (void)user;
+    (void)handle;
+    (void)size;
+    (void)data;
+    return EIO;
+}
+
+void rig_map_files(bool can)
+{
+    static struct sheaf__fs fs;
+    fs = *sheaf__fs_system();
+    fs.map = map_nothing;
+    sheaf__context_set_fs(sheaf__context(), can ? NULL : &fs);
 }
 
 void rig_ok_at(sheaf_status status, const sheaf_error *err, const char *file, int line)

@@ -42,6 +42,9 @@ const char *rig_list(const char *name);
 /* A path below tests/golden. Valid until the end of the test. */
 const char *rig_golden(const char *name);
 
+/* Whether files can be mapped into memory, in the calling thread's context: not from now on, and as the system has it again. */
+void rig_map_files(bool can);
+
 /* Status must be SHEAF_OK; else the error is shown and the test fails. */
 #define rig_ok(status, err) rig_ok_at((status), (err), __FILE__, __LINE__)
 void rig_ok_at(sheaf_status status, const sheaf_error *err, const char *file, int line);

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "help.h"
 
-#include "base/context.h"
 #include "base/fingerprint.h"
-#include "base/fs.h"
 #include "tensor/heap.h"
 #include "tensor/tensor.h"
-
-#include <errno.h>
 
 /* Vocabularies and looking up in them (R10.23-R10.30). */
 
@@ -101,29 +97,18 @@ static sheaf_vocabulary_options options_of(const json_t *c, bool integers)
     return o;
 }
 
-static int map_nothing(void *user, void *handle, size_t size, const uint8_t **data)
-{
-    (void)user;
-    (void)handle;
-    (void)size;
-    (void)data;
-    return EIO;
-}
-
 /* A file that is cut while its words are read is an error, and kills nobody: it is not mapped. */
 static void test_files_are_not_mapped(void **state)
 {
     (void)state;
-    struct sheaf__fs fs = *sheaf__fs_system();
     sheaf_vocabulary *v = NULL;
     sheaf_error err;
-    fs.map = map_nothing;
     rig_ok(sheaf__file_replace(rig_path("words"), "a\nb\n", 4, &err), &err);
-    sheaf__context_set_fs(sheaf__context(), &fs);
+    rig_map_files(false);
     rig_ok(sheaf_vocabulary_new(&(sheaf_vocabulary_options){.file = rig_path("words")}, &v, &err),
            &err);
     sheaf_vocabulary_free(v);
-    sheaf__context_set_fs(sheaf__context(), NULL);
+    rig_map_files(true);
 }
 
 /* TensorFlow's status; of an empty file it is an accident (R10.28 says what is right). */

@@ -51,6 +51,15 @@ sheaf_tensor *only(const sheaf_element *e)
     return sheaf_element_get(e, NULL);
 }
 
+sheaf_bundle *open_bundle(const char *path)
+{
+    sheaf_error err = {0};
+    sheaf_bundle *b = NULL;
+    rig_ok(sheaf_bundle_open(path, &b, &err), &err);
+    rig_ok(sheaf_bundle_verify(b, &err), &err);
+    return b;
+}
+
 void assert_floats_at(const sheaf_tensor *t, const float *expected, size_t count, const char *file,
                       int line)
 {

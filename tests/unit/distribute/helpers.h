@@ -24,6 +24,9 @@ sheaf_values *floats(const float *data, const int *counts, int replicas);
 /* The only tensor of a result. */
 sheaf_tensor *only(const sheaf_element *e);
 
+/* A checkpoint that is whole. */
+sheaf_bundle *open_bundle(const char *path);
+
 #define assert_floats(t, ...)                           \
     assert_floats_at((t), (const float[]){__VA_ARGS__}, \
                      sizeof((const float[]){__VA_ARGS__}) / sizeof(float), __FILE__, __LINE__)

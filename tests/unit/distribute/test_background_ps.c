@@ -146,15 +146,6 @@ static bool is_latest(const struct job *job, const char *name)
 
 /* ---- comparing ---- */
 
-static sheaf_bundle *open_bundle(const char *path)
-{
-    sheaf_error err = {0};
-    sheaf_bundle *b = NULL;
-    rig_ok(sheaf_bundle_open(path, &b, &err), &err);
-    rig_ok(sheaf_bundle_verify(b, &err), &err);
-    return b;
-}
-
 /* Every tensor of `expected` but its object graph is in `path`, bit for bit. */
 static void assert_holds(const char *path, const char *expected)
 {

@@ -139,15 +139,6 @@ static void run_somewhere(struct job *job)
 
 /* ---- comparing ---- */
 
-static sheaf_bundle *open_bundle(const char *path)
-{
-    sheaf_error err = {0};
-    sheaf_bundle *b = NULL;
-    rig_ok(sheaf_bundle_open(path, &b, &err), &err);
-    rig_ok(sheaf_bundle_verify(b, &err), &err);
-    return b;
-}
-
 /* All tensors but the object graph are the same, bit for bit. */
 static void assert_same(const char *path, const char *expected)
 {

@@ -9,7 +9,6 @@
 #include "tensor/heap.h"
 #include "tensor/tensor.h"
 
-#include <errno.h>
 #include <unistd.h>
 
 /* Every checkpoint that TensorFlow wrote is read, and rebuilt byte for byte from what was read. */
@@ -608,29 +607,18 @@ static void reads_no_more_than_it_must(void **state)
     sheaf__context_set_fs(sheaf__context(), NULL);
 }
 
-static int map_nothing(void *user, void *handle, size_t size, const uint8_t **data)
-{
-    (void)user;
-    (void)handle;
-    (void)size;
-    (void)data;
-    return EIO;
-}
-
 /* No file of a checkpoint is mapped: one that is cut while it is read is an error, and kills nobody. */
 static void maps_no_file(void **state)
 {
     (void)state;
     const char *prefix = rig_golden("checkpoint/ps/sharded-1");
-    struct sheaf__fs fs = *sheaf__fs_system();
     sheaf_bundle *b = NULL;
     sheaf_error err;
-    fs.map = map_nothing;
-    sheaf__context_set_fs(sheaf__context(), &fs);
+    rig_map_files(false);
     rig_ok(sheaf_bundle_open(prefix, &b, &err), &err);
     rig_ok(sheaf_bundle_verify(b, &err), &err);
     sheaf_bundle_free(b);
-    sheaf__context_set_fs(sheaf__context(), NULL);
+    rig_map_files(true);
 }
 
 static void without_memory(void **state)
