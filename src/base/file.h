@@ -63,8 +63,8 @@ sheaf_status sheaf__file_lock(struct sheaf__file *file, sheaf_error *err);
 /* A pipe, a socket or a terminal: it has no size, and can be read once, from its start to its end. */
 bool sheaf__file_is_stream(struct sheaf__file *file);
 const char *sheaf__file_path(const struct sheaf__file *file);
-/* False on a network file system: a mapping would kill the process when the file shrinks. Read it
- * in blocks. */
+/* False on a network file system, where a mapping would kill the process when the file shrinks, and of
+ * a file that says to have no bytes, as those of /proc do, which have. Read it in blocks. */
 bool sheaf__file_mappable(struct sheaf__file *file);
 
 /* A whole file, readable as memory for as long as it is counted (sheaf__ref, sheaf__unref): mapped,

@@ -163,7 +163,7 @@ static bool mappable(void *user, void *handle)
     struct stat st;
     (void)user;
     if (fstatfs(descriptor(handle), &fs) < 0 || fstat(descriptor(handle), &st) < 0 ||
-        !S_ISREG(st.st_mode))
+        !S_ISREG(st.st_mode) || st.st_size == 0) /* /proc does not say how long its files are */
         return false;
     switch ((unsigned long)fs.f_type & 0xffffffffUL) {
     case NFS_SUPER_MAGIC:

@@ -363,6 +363,18 @@ static void test_S216_every_source(void **state)
     sheaf_frame_clear();
 }
 
+/* The system's files say that they have no bytes, and have some. */
+static void test_files_of_unknown_size(void **state)
+{
+    (void)state;
+    sheaf_dataset *d = sheaf_dataset_take(sheaf_text_lines("/proc/self/limits", NULL), 1);
+    json_t *lines = elements(d);
+    assert_int_equal(json_array_size(lines), 1);
+    assert_memory_equal(json_string_value(json_array_get(lines, 0)), "Limit ", 6);
+    json_decref(lines);
+    sheaf_dataset_free(d);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -375,6 +387,7 @@ int main(void)
         rig_test(test_from_npy),
         rig_test(test_rows_of_two_npy_files),
         rig_test(test_empty_files),
+        rig_test(test_files_of_unknown_size),
         rig_test(test_misuse),
     };
     return rig_run(tests);
