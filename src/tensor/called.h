@@ -11,9 +11,10 @@
 /* `returned`, where nothing failed. Else `err` has, and it returns the status of, what failed first in the frame, with what
  * the function said of it before that; or what it said, if that was of the status that it returned; or that alone. */
 sheaf_status sheaf__called(sheaf_status returned, sheaf_error *err, const char *format, ...)
-    SHEAF_PRINTF(3, 4);
+    SHEAF_PRINTF(3, 4) __attribute__((nonnull(3)));
 
 /* Of a function without a status: SHEAF_OK, where it said nothing. */
-sheaf_status sheaf__called_mute(sheaf_error *err, const char *format, ...) SHEAF_PRINTF(2, 3);
+sheaf_status sheaf__called_mute(sheaf_error *err, const char *format, ...) SHEAF_PRINTF(2, 3)
+    __attribute__((nonnull(2)));
 
 #endif
