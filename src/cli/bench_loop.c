@@ -8,7 +8,7 @@
 /* A training loop over a distributed dataset, whose steps are so small that what calling them takes is most of it: with
  * a compiled step, and eagerly. They take turns, and the best turn of each counts. */
 
-enum { ELEMENTS = 4000, BATCH = 16, TURNS = 100 };
+enum { ELEMENTS = 4000, BATCH = 16, TURNS = 1000 };
 
 struct model {
     sheaf_variable *w, *b;

@@ -13,6 +13,13 @@ static _Thread_local struct sheaf_tape *tapes; /* the recording ones, newest fir
 
 /* ---- arrays and the table ---- */
 
+/* Gives the array's memory back, unless it is the tape's own. */
+static void release(struct sheaf_tape *t, const struct sheaf__tape_array *a)
+{
+    if ((uintptr_t)a->data - (uintptr_t)t > t->bytes)
+        sheaf__heap_free(t->heap, a->data, a->capacity);
+}
+
 /* Moves the array to room for `bytes`; false latches the loss. */
 static bool move(struct sheaf_tape *t, struct sheaf__tape_array *a, size_t size, size_t bytes)
 {
@@ -25,7 +32,7 @@ static bool move(struct sheaf_tape *t, struct sheaf__tape_array *a, size_t size,
     }
     if (a->count)
         memcpy(data, a->data, a->count * size);
-    sheaf__heap_free(t->heap, a->data, a->capacity);
+    release(t, a);
     a->data = data;
     a->capacity = capacity;
     return true;
@@ -86,7 +93,7 @@ static bool grow_table(struct sheaf_tape *t)
         if (entries[i].key)
             *probe(t, entries[i].key) = entries[i];
     t->map.count = old.count;
-    sheaf__heap_free(t->heap, old.data, old.capacity);
+    release(t, &old);
     return true;
 }
 
@@ -268,41 +275,55 @@ static void watch_views(void)
 
 /* ---- plans ---- */
 
-static void learn(_Atomic uint32_t *most, size_t count)
+/* In the order of a plan. */
+#define ARRAYS(t)                                                     \
+    {                                                                 \
+        &(t)->kept, &(t)->slots, &(t)->inputs, &(t)->nodes, &(t)->map \
+    }
+
+/* The bytes that an array needs for what it has; a table is at most half full. */
+static size_t bytes_for(const struct sheaf__tape_array *a, size_t size, bool table)
 {
-    if (atomic_load_explicit(most, memory_order_relaxed) < count)
-        atomic_store_explicit(most, (uint32_t)count, memory_order_relaxed);
+    const size_t count = table ? (size_t)1 << (64 - __builtin_clzll(2 * a->count + 1)) : a->count;
+    return (count * size + 7) / 8 * 8;
 }
 
-static void learn_sizes(const struct sheaf_tape *t)
+/* Room for as much, the next time. */
+static void learn(struct sheaf_tape *t)
 {
-    struct sheaf__step_plan *p = t->plan;
-    learn(&p->kept, t->kept.count);
-    learn(&p->slots, t->slots.count);
-    learn(&p->inputs, t->inputs.count);
-    learn(&p->nodes, t->nodes.count);
-    learn(&p->keys, t->map.count);
+    const size_t bytes[] = {bytes_for(&t->kept, sizeof(void *), false),
+                            bytes_for(&t->slots, sizeof(struct sheaf__tape_slot), false),
+                            bytes_for(&t->inputs, sizeof(struct sheaf__tape_input), false),
+                            bytes_for(&t->nodes, sizeof(struct sheaf__tape_node), false),
+                            bytes_for(&t->map, sizeof(struct sheaf__tape_entry), true)};
+    for (size_t i = 0; i < SHEAF__TAPE_ARRAYS; i++) {
+        _Atomic uint32_t *most = &t->plan->bytes[i];
+        if (bytes[i] > atomic_load_explicit(most, memory_order_relaxed) && bytes[i] <= UINT32_MAX)
+            atomic_store_explicit(most, (uint32_t)bytes[i], memory_order_relaxed);
+    }
 }
 
-/* Room for all that a run recorded before, so that nothing grows and no larger table is cleared. */
-static void use_sizes(struct sheaf_tape *t)
+/* A tape with room behind it for what a plan says; NULL: nothing. */
+static struct sheaf_tape *make(struct sheaf__heap *heap, struct sheaf__step_plan *plan)
 {
-    const size_t keys = t->plan->keys;
-    const size_t entries = (size_t)1 << (64 - __builtin_clzll(2 * keys + 1));
-    const struct {
-        struct sheaf__tape_array *array;
-        size_t count, size;
-    } parts[] = {
-        {&t->kept, t->plan->kept, sizeof(void *)},
-        {&t->slots, t->plan->slots, sizeof(struct sheaf__tape_slot)},
-        {&t->inputs, t->plan->inputs, sizeof(struct sheaf__tape_input)},
-        {&t->nodes, t->plan->nodes, sizeof(struct sheaf__tape_node)},
-        {&t->map, entries, sizeof(struct sheaf__tape_entry)},
-    };
-    for (size_t i = 0; keys && i < sizeof(parts) / sizeof(parts[0]); i++)
-        (void)!move(t, parts[i].array, parts[i].size, parts[i].count * parts[i].size);
-    if (t->map.data)
-        memset(t->map.data, 0, t->map.capacity);
+    uint32_t parts[SHEAF__TAPE_ARRAYS] = {0};
+    size_t bytes = sizeof(struct sheaf_tape);
+    for (size_t i = 0; plan && i < SHEAF__TAPE_ARRAYS; i++) {
+        parts[i] = atomic_load_explicit(&plan->bytes[i], memory_order_relaxed);
+        bytes += parts[i];
+    }
+    struct sheaf_tape *t = heap ? sheaf__heap_alloc(heap, bytes) : NULL;
+    if (!t)
+        return NULL;
+    *t = (struct sheaf_tape){.heap = heap, .bytes = bytes, .plan = plan};
+    struct sheaf__tape_array *arrays[] = ARRAYS(t);
+    uint8_t *at = (uint8_t *)(t + 1);
+    for (size_t i = 0; i < SHEAF__TAPE_ARRAYS; i++) {
+        *arrays[i] = (struct sheaf__tape_array){.data = at, .capacity = parts[i]};
+        at += parts[i];
+    }
+    memset(t->map.data, 0, t->map.capacity);
+    return t;
 }
 
 /* ---- life ---- */
@@ -323,13 +344,13 @@ static void destroy(void *object)
     struct sheaf__heap *heap = t->heap;
     sheaf__tape_stop(t);
     if (t->plan)
-        learn_sizes(t);
+        learn(t);
     for (size_t i = t->kept.count; i > 0; i--)
         sheaf__unref(((void **)t->kept.data)[i - 1]);
-    struct sheaf__tape_array *arrays[] = {&t->kept, &t->slots, &t->inputs, &t->nodes, &t->map};
-    for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
-        sheaf__heap_free(heap, arrays[i]->data, arrays[i]->capacity);
-    sheaf__heap_free(heap, t, sizeof(*t));
+    struct sheaf__tape_array *arrays[] = ARRAYS(t);
+    for (size_t i = 0; i < SHEAF__TAPE_ARRAYS; i++)
+        release(t, arrays[i]);
+    sheaf__heap_free(heap, t, t->bytes);
 }
 
 static const struct sheaf__class tape_class = {"tape", destroy};
@@ -338,20 +359,17 @@ static sheaf_tape *start(bool persistent)
 {
     sheaf_error err = {0};
     struct sheaf__heap *heap = sheaf__heap_current(&err);
-    struct sheaf_tape *t = heap ? sheaf__heap_alloc(heap, sizeof(*t)) : NULL;
+    struct sheaf_tape *t = make(heap, sheaf__mode_current()->plan);
     if (!t) {
         sheaf__no_memory(&err, "a gradient tape");
         sheaf__frame_latch(&err);
         return NULL;
     }
-    *t = (struct sheaf_tape){
-        .heap = heap, .persistent = persistent, .plan = sheaf__mode_current()->plan};
+    t->persistent = persistent;
     sheaf__object_init(&t->object, &tape_class);
     if (!sheaf__frame_own(t))
         return NULL;
     sheaf__once(&view_once, watch_views);
-    if (t->plan)
-        use_sizes(t);
     t->parent = tapes;
     t->linked = true;
     tapes = t;

@@ -26,10 +26,11 @@ void sheaf__tape_read(sheaf_variable *v, sheaf_tensor *value);
 /** `rows` are the rows `ids` of `v`, read without the rest. */
 void sheaf__tape_lookup(sheaf_variable *v, sheaf_tensor *ids, sheaf_tensor *rows);
 
-/** What a run of a compiled step teaches the next ones: how much its tape records. Zeroed: nothing yet.
+/** What a run of a compiled step teaches the next ones: how many bytes its tape's arrays take. Zeroed: nothing yet.
  * Any number of replicas learn and use it at once. */
+enum { SHEAF__TAPE_ARRAYS = 5 };
 struct sheaf__step_plan {
-    _Atomic uint32_t kept, slots, inputs, nodes, keys;
+    _Atomic uint32_t bytes[SHEAF__TAPE_ARRAYS];
 };
 
 /* ---- gradients of variables ---- */

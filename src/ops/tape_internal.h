@@ -13,7 +13,7 @@
 
 #include "tensor/heap.h"
 
-/** An array in the context's heap. */
+/** An array in the context's heap, or at first in the room behind the tape. */
 struct sheaf__tape_array {
     void *data;
     size_t capacity; /**< bytes */
@@ -51,6 +51,7 @@ struct sheaf__tape_entry {
 struct sheaf_tape {
     struct sheaf__object object;
     struct sheaf__heap *heap;
+    size_t bytes;              /**< with the room behind it */
     struct sheaf_tape *parent; /**< next older recording tape of the thread */
     bool linked, paused, persistent, used;
     struct sheaf__step_plan *plan; /**< of the step that started it; NULL: none */
