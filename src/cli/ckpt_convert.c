@@ -85,12 +85,22 @@ static bool are_same(const struct stat *a, const struct stat *b)
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-/* `to` may also be the index file of a checkpoint, as `from` may. */
-static sheaf_status check_apart(const char *from, const char *to, sheaf_error *err)
+/* Whether a file that writing to `to` would replace is `from`: what is written may also be the index file of a
+ * checkpoint, as `from` may, or with `several` the index of several files. */
+static bool would_replace(const char *to, bool several, const struct stat *from)
 {
-    struct stat a, b;
-    if (look_at(from, &a) &&
-        ((look_at(to, &b) && are_same(&a, &b)) || (stat(to, &b) == 0 && are_same(&a, &b))))
+    char index[SHEAF__CKPT_PATH + 16];
+    struct stat st;
+    const int size = snprintf(index, sizeof(index), "%s.index.json", to);
+    return (look_at(to, &st) && are_same(from, &st)) ||
+           (stat(to, &st) == 0 && are_same(from, &st)) ||
+           (several && size < (int)sizeof(index) && stat(index, &st) == 0 && are_same(from, &st));
+}
+
+static sheaf_status check_apart(const char *from, const char *to, bool several, sheaf_error *err)
+{
+    struct stat st;
+    if (look_at(from, &st) && would_replace(to, several, &st))
         return sheaf_error_set(err, SHEAF_ERR_INVALID_ARGUMENT,
                                "'%s' is what is read, expected another name to write to", to);
     return SHEAF_OK;
@@ -104,7 +114,7 @@ static int convert(const char *name, const char *to, const sheaf_convert_options
     catch_signals();
     sheaf_status status = sheaf__ckpt_resolve(name, path, &err);
     if (status >= 0)
-        status = check_apart(path, to, &err);
+        status = check_apart(path, to, options->max_file_bytes > 0, &err);
     if (status >= 0)
         status = sheaf_tensor_file_open(path, &from, &err);
     if (status >= 0)

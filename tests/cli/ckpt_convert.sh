@@ -53,4 +53,5 @@ done
 try reshard m m/ckpt-5
 try reshard m m/ckpt-5.index
 try convert m.npz ./m.npz
+try convert --max-size 80 s.safetensors.index.json s.safetensors
 ls -A none* m_temp m.index 2>/dev/null
