@@ -48,7 +48,7 @@ asan:
 tsan:
 	@tools/install-deps build test
 	@tools/build $(build)-tsan --buildtype=debugoptimized -Db_sanitize=thread
-	@tools/run-tests $(build)-tsan --slow $(or $(tests),--no-suite cli)
+	@tools/run-tests $(build)-tsan --slow $(or $(tests),--no-suite cli --no-suite start)
 
 check:
 	@tools/install-deps build test check

@@ -143,28 +143,6 @@ def goes_on(t, start):
     check(third["epochs"] == [21], "epochs", third)
 
 
-def case_another_optimizer(t):
-    """What another optimizer has saved is not left out, or taken, in silence."""
-    for jobs in ("", "--worker 2", "--worker 2 --ps 2"):
-        t.out = f"{t.work}/out-{len(t.tasks)}"
-
-        def start(*args):
-            return t.launch(jobs, "--epochs", "2", *args) if jobs else t.digits("--epochs", "2", *args)
-        for first, second in (("adam", "sgd"), ("adagrad", "momentum"), ("sgd", "momentum")):
-            check(start("--optimizer", first).ends(60) == 0, first)
-            other = start("--optimizer", second)
-            if second == "sgd":
-                check(other.ends(60) == 0, second, other.show())
-                check(re.fullmatch(r"(worker:0\| )?sheaf: warning: checkpoint \S+ was saved with another optimizer: 8 values of "
-                                   r"'optimizer/_variables' are left out \('momentum', 'velocity'\)\n", other.err),
-                      "one line", other.show())
-            else:
-                found = "'optimizer/_variables/2' is its 'accumulator'" if first == "adagrad" else "it has no 'optimizer/_variables/2'"
-                other.fails(f"saved with another optimizer: {found}, expected 'momentum'", lines=None, limit=60)
-                check("sharding" not in other.err, other.show())
-            t.out += "-again"
-
-
 def case_again(t):
     goes_on(t, t.digits)
 
