@@ -240,6 +240,22 @@ static void read_ahead(struct sheaf__interleave_crew *crew, struct sheaf__source
     sheaf__rows_free(&rows);
 }
 
+/* Reads of the source, or with none takes the next input. The lock is held before and after. */
+static void work(struct sheaf__interleave_crew *crew, struct sheaf__source *s)
+{
+    if (s)
+        s->busy = true;
+    else
+        crew->input_busy = true;
+    const size_t want = rows_to_read(crew);
+    sheaf__mutex_unlock(&crew->lock);
+    if (s)
+        read_ahead(crew, s, want);
+    else
+        take_input(crew);
+    sheaf__mutex_lock(&crew->lock);
+}
+
 static void crew_main(void *user)
 {
     struct sheaf__interleave_crew *crew = user;
@@ -261,18 +277,8 @@ static void crew_main(void *user)
             status = sheaf__cond_wait(&crew->changed, &crew->lock, &wait, &ignored);
             continue;
         }
-        if (s)
-            s->busy = true;
-        else
-            crew->input_busy = true;
-        const size_t want = rows_to_read(crew);
-        sheaf__mutex_unlock(&crew->lock);
-        if (s)
-            read_ahead(crew, s, want);
-        else
-            take_input(crew);
+        work(crew, s);
         status = sheaf__token_status(crew->flow.token);
-        sheaf__mutex_lock(&crew->lock);
     }
     sheaf__mutex_unlock(&crew->lock);
 }
@@ -440,19 +446,10 @@ static bool help(struct sheaf__interleave_crew *crew)
     struct sheaf__source *s = at_hand(crew);
     if (!crew->flow.gate)
         return false;
-    if (wants_work(crew, s))
-        s->busy = true;
-    else if (!s && crew->future_count == 0 && !crew->input_busy && !crew->input_ended)
-        crew->input_busy = true;
-    else
+    const bool takes = !s && crew->future_count == 0 && !crew->input_busy && !crew->input_ended;
+    if (!takes && !wants_work(crew, s))
         return false;
-    const size_t want = rows_to_read(crew);
-    sheaf__mutex_unlock(&crew->lock);
-    if (s)
-        read_ahead(crew, s, want);
-    else
-        take_input(crew);
-    sheaf__mutex_lock(&crew->lock);
+    work(crew, s);
     return true;
 }
 

@@ -81,8 +81,6 @@ static void set_awaited(struct prefetch_iter *it, bool awaited)
 {
     sheaf__mutex_lock(&it->lock);
     it->awaited = awaited;
-    if (awaited)
-        sheaf__cond_broadcast(&it->changed);
     sheaf__mutex_unlock(&it->lock);
 }
 
