@@ -16,7 +16,7 @@ static _Thread_local struct sheaf_tape *tapes; /* the recording ones, newest fir
 /* Gives the array's memory back, unless it is the tape's own. */
 static void release(struct sheaf_tape *t, const struct sheaf__tape_array *a)
 {
-    if ((uintptr_t)a->data - (uintptr_t)t > t->bytes)
+    if ((uintptr_t)a->data - (uintptr_t)t >= t->bytes)
         sheaf__heap_free(t->heap, a->data, a->capacity);
 }
 
@@ -319,10 +319,12 @@ static struct sheaf_tape *make(struct sheaf__heap *heap, struct sheaf__step_plan
     struct sheaf__tape_array *arrays[] = ARRAYS(t);
     uint8_t *at = (uint8_t *)(t + 1);
     for (size_t i = 0; i < SHEAF__TAPE_ARRAYS; i++) {
-        *arrays[i] = (struct sheaf__tape_array){.data = at, .capacity = parts[i]};
+        if (parts[i])
+            *arrays[i] = (struct sheaf__tape_array){.data = at, .capacity = parts[i]};
         at += parts[i];
     }
-    memset(t->map.data, 0, t->map.capacity);
+    if (t->map.data)
+        memset(t->map.data, 0, t->map.capacity);
     return t;
 }
 
