@@ -190,7 +190,7 @@ class Test:
         return sorted(int(m.group(1)) for m in (re.fullmatch(r"ckpt-(\d+)\.index", n) for n in names) if m)
 
     def find_leftovers(self):
-        left = [f"{task.name} still runs" for task in self.tasks if task.running()]
+        left = [f"{task.name} still runs\n{task.show()}" for task in self.tasks if task.running()]
         for task in self.tasks:
             for pid in session_members(task.pid):
                 left.append(f"process {pid} of {task.name}: {read_text(f'/proc/{pid}/cmdline')}")
@@ -206,15 +206,15 @@ class Test:
 
     def find_reports(self):
         """A sanitizer's complaint counts whatever else the task was to say."""
-        return [f"a report on {t.name}" for t in self.tasks if re.search(r"Sanitizer: |runtime error: ", t.err)]
+        return [f"a report on {t.name}\n{t.show()}" for t in self.tasks
+                if re.search(r"Sanitizer: |runtime error: ", t.err)]
 
     def finish(self, failed):
         left = [] if failed else self.wait_for_nothing() + self.find_reports()
         for task in self.tasks:
             task.kill_all()
-        shown = "\n".join(t.show() for t in self.tasks) if left else ""
         shutil.rmtree(self.folder, ignore_errors=True)
-        check(not left, "left behind: " + "; ".join(left), shown)
+        check(not left, "left behind:", *left)
 
     def wait_for_nothing(self):
         """The kernel takes a moment to take a killed process away."""
