@@ -90,7 +90,7 @@ static double rate_of(const char *option, const char *text)
     char *end;
     const double number = strtod(text, &end);
     if (end == text || *end || !(number > 0 && number < 1e6))
-        misused(option, text, "a number above 0");
+        misused(option, text, "a number above 0 and below 1e6");
     return number;
 }
 

@@ -5,6 +5,7 @@
 
 #include <sheaf/version.h>
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -19,14 +20,31 @@ static void print_help(const struct sheaf__command_set *set)
         set->print_more();
 }
 
+static bool is_help(const char *word)
+{
+    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0;
+}
+
+/* `help COMMAND` is `COMMAND --help`. */
+static void turn_around(int argc, char **argv)
+{
+    static char help[] = "--help";
+    for (int i = 1; i + 1 < argc; i++)
+        argv[i] = argv[i + 1];
+    argv[argc - 1] = help;
+}
+
 int sheaf__commands_dispatch(const struct sheaf__command_set *set, int argc, char **argv)
 {
-    const char *word = argc > 1 ? argv[1] : NULL, *title = set->title;
+    const char *title = set->title;
+    if (argc > 2 && strcmp(argv[1], "help") == 0)
+        turn_around(argc, argv);
+    const char *word = argc > 1 ? argv[1] : NULL;
     if (!word) {
         fprintf(stderr, "%s: a command is missing; see %s --help\n", title, title);
         return SHEAF__EXIT_USAGE;
     }
-    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0) {
+    if (is_help(word)) {
         print_help(set);
         return SHEAF__EXIT_OK;
     }

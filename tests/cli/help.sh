@@ -5,3 +5,11 @@ for c in "" run bench records "records head" "records count" "records verify" da
     head -n 1 help.txt
     [ "$($SHEAF $c --version)" = "$($SHEAF --version)" ] || echo "$c --version differs"
 done
+
+# `help COMMAND` is `COMMAND --help`.
+for c in run "data explain"; do
+    $SHEAF $c --help >help.txt
+    $SHEAF help $c | cmp - help.txt && echo "help $c"
+done
+$SHEAF help nothing
+echo "exit code $?"
