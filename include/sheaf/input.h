@@ -80,8 +80,11 @@ SHEAF_API const char *sheaf_dist_dataset_element_spec_str(const sheaf_dist_datas
 /** "<DistributedDataset element_spec=…>", and the same of an iterator below. Text of the frame. */
 SHEAF_API const char *sheaf_dist_dataset_str(const sheaf_dist_dataset *d);
 /** Which auto-sharding policy was applied to this worker's input, why, and which files it reads, as the log says, but with all
- *  their names: "autoshard policy FILE: the source reads files; 2 files: a, b". Of datasets that a function made: "not sharded: …",
- *  and the files, with `per_replica` those of each. "None" with an error. Text of the frame. */
+ *  their names: "autoshard policy FILE: the source reads files; 2 files: a, b". Each file is named once, however often it is read.
+ *  Where a shuffle decides which are this worker's, as before a shard or take of the program's own, each pass has others: of one with
+ *  a seed "2 files in the first pass: a, b", of others, and of names that a function makes, nothing; sheaf_dist_dataset_account()
+ *  tells them of every pass. Of datasets that a function made: "not sharded: …", and the files, with `per_replica` those of each.
+ *  "None" with an error. Text of the frame. */
 SHEAF_API const char *sheaf_dist_dataset_sharding(const sheaf_dist_dataset *d);
 /** Of the dataset before it was split (R3.28). */
 SHEAF_API int64_t sheaf_dist_dataset_cardinality(const sheaf_dist_dataset *d);

@@ -3,6 +3,7 @@
 
 #include "base/array.h"
 #include "base/error.h"
+#include "base/map.h"
 #include "base/mem.h"
 #include "data/interleave.h"
 #include "data/shard.h"
@@ -235,58 +236,141 @@ sheaf_status sheaf__autoshard(sheaf_dataset *d, struct sheaf__autoshard *a, shea
 
 /* ---- a worker's files ---- */
 
-/* Adds what a stage's names say; without memory or with an error, which whoever reads them gets, what came before it. */
-static int64_t add_names(sheaf_dataset *names, int64_t count, int64_t most, struct sheaf__str *text)
+/* Longer lists of names are not read for a line of the log. */
+enum { MOST_NAMES = 1 << 20 };
+
+/* Names that were met, each once. */
+struct names {
+    struct sheaf__strmap seen;
+    int64_t most; /* that are written out */
+    struct sheaf__str text;
+    bool by_order; /* a shuffle decides which ones there are */
+};
+
+static void add_name(struct names *names, sheaf_bytes name)
+{
+    const size_t before = names->seen.count;
+    if (!sheaf__strmap_set_bytes(&names->seen, name.data, name.size, NULL, NULL) ||
+        names->seen.count == before || names->seen.count > (size_t)names->most)
+        return;
+    sheaf__str_add(&names->text, before ? ", " : "");
+    sheaf__str_bytes(&names->text, name.data, name.size);
+}
+
+/* What the first `count` elements of `list` say; without memory or with an error, which whoever reads them gets, what came
+ * before it. */
+static void add_list(sheaf_dataset *list, int64_t count, struct names *names)
 {
     sheaf_error ignored = {0};
-    sheaf_iterator *it = sheaf_dataset_iterate(names);
-    bool more = true;
-    while (more)
+    sheaf_iterator *it = sheaf_dataset_iterate(list);
+    for (bool more = true; more && count > 0; count--)
         SHEAF_FRAME
         {
             sheaf_element *e;
             more = sheaf_iterator_next(it, &e, &ignored) == SHEAF_OK;
             const sheaf_tensor *t = more ? sheaf_element_at(e, 0) : NULL;
             const bool named = t && sheaf_tensor_dtype(t) == SHEAF_STRING;
-            for (int64_t i = 0; named && i < sheaf_tensor_elements(t); i++, count++) {
-                const sheaf_bytes name = sheaf_tensor_bytes(t, i);
-                if (count < most)
-                    sheaf__str_printf(text, "%s%.*s", count ? ", " : "", (int)name.size, name.data);
-            }
+            for (int64_t i = 0; named && i < sheaf_tensor_elements(t); i++)
+                add_name(names, sheaf_tensor_bytes(t, i));
         }
     sheaf_iterator_free(it);
+}
+
+/* How many elements of a list hold all that it ever gives: those of one round where it is repeated. SHEAF_UNKNOWN. */
+static int64_t one_round(const sheaf_dataset *d)
+{
+    const bool one_by_one =
+        (d->stage->traits & SHEAF__CERTAIN) && !sheaf__dataset_is(d, SHEAF__STAGE_CONCATENATE);
+    if (d->cardinality == SHEAF_UNKNOWN || (d->cardinality < 0 && !one_by_one))
+        return SHEAF_UNKNOWN;
+    if (!one_by_one || d->input_count == 0)
+        return d->cardinality;
+    int64_t count = 0;
+    for (size_t i = 0; i < d->input_count; i++) {
+        const int64_t input = one_round(d->inputs[i]);
+        if (input < 0 || input > MOST_NAMES)
+            return SHEAF_UNKNOWN;
+        count += input;
+    }
     return count;
 }
 
-/* Of names that no function of the program makes and that come to an end: nothing of it runs for a line of the log. */
-static int64_t add_files(const sheaf_dataset *d, int64_t count, int64_t most,
-                         struct sheaf__str *text)
+static bool has_repeat(const sheaf_dataset *d)
+{
+    bool found = sheaf__dataset_is(d, SHEAF__STAGE_REPEAT);
+    for (size_t i = 0; !found && i < d->input_count; i++)
+        found = has_repeat(d->inputs[i]);
+    return found;
+}
+
+static bool gives_all(const sheaf_dataset *d)
+{
+    return (d->stage->traits & SHEAF__TRAILING) || sheaf__dataset_is(d, SHEAF__STAGE_SHUFFLE) ||
+           sheaf__dataset_is(d, SHEAF__STAGE_REPEAT) || sheaf__dataset_is(d, SHEAF__STAGE_CACHE) ||
+           sheaf__dataset_is(d, SHEAF__STAGE_CONCATENATE);
+}
+
+enum order {
+    ANY,   /* the names are the same in every order */
+    KNOWN, /* of a shuffle with a seed, above which some are left out: in each pass others */
+    CHANCE /* of one without */
+};
+
+/* What the names depend on; `chosen`: some are left out above `d`. */
+static enum order order_of(const sheaf_dataset *d, bool chosen)
+{
+    enum order order = ANY;
+    if (chosen && sheaf__dataset_is(d, SHEAF__STAGE_SHUFFLE))
+        order = sheaf__shuffle_is_seeded(d) ? KNOWN : CHANCE;
+    for (size_t i = 0; i < d->input_count; i++) {
+        const enum order below = order_of(d->inputs[i], chosen || !gives_all(d));
+        order = below > order ? below : order;
+    }
+    return order;
+}
+
+/* The names of a list that no function of the program makes: nothing of it runs for a line of the log. */
+static void add_names(const sheaf_dataset *list, struct names *names)
+{
+    const enum order order = order_of(list, false);
+    const int64_t count = list->calls ? SHEAF_UNKNOWN : one_round(list);
+    if (count < 0 || count > MOST_NAMES || order == CHANCE || (order == KNOWN && has_repeat(list)))
+        return;
+    sheaf_dataset *shuffle = NULL;
+    sheaf_dataset *sorted = order == ANY ? unshuffled((sheaf_dataset *)(uintptr_t)list, &shuffle)
+                                         : sheaf_dataset_ref((sheaf_dataset *)(uintptr_t)list);
+    sheaf_dataset *copy = sheaf__dataset_clone(sorted);
+    names->by_order = names->by_order || order == KNOWN;
+    add_list(copy, count, names);
+    sheaf_dataset_free(copy);
+    sheaf_dataset_free(sorted);
+}
+
+static void add_files(const sheaf_dataset *d, struct names *names)
 {
     const bool reads =
         (d->stage->traits & SHEAF__READER) ||
         ((d->stage->traits & SHEAF__FUNCTION) &&
          opens_files(((const struct sheaf__interleave *)(const void *)d->params)->open));
-    if (reads && !d->inputs[0]->calls && d->inputs[0]->cardinality >= 0) {
-        sheaf_dataset *shuffle = NULL, *names = unshuffled(d->inputs[0], &shuffle);
-        sheaf_dataset *copy = sheaf__dataset_clone(names);
-        count = add_names(copy, count, most, text);
-        sheaf_dataset_free(copy);
-        sheaf_dataset_free(names);
-        return count;
-    }
+    if (reads)
+        add_names(d->inputs[0], names);
     for (size_t i = 0; i < d->input_count; i++)
-        count = add_files(d->inputs[i], count, most, text);
-    return count;
+        add_files(d->inputs[i], names);
 }
 
 char *sheaf__autoshard_files(const sheaf_dataset *d, int64_t most)
 {
-    struct sheaf__str names = {0}, text = {0};
-    const int64_t count = d->error.status < 0 ? 0 : add_files(d, 0, most, &names);
+    struct names names = {.most = most};
+    struct sheaf__str text = {0};
+    if (d->error.status >= 0)
+        add_files(d, &names);
+    const size_t count = names.seen.count;
     if (count > 0)
-        sheaf__str_printf(&text, "; %lld file%s: %s%s", (long long)count, count == 1 ? "" : "s",
-                          sheaf__str_text(&names), count > most ? ", …" : "");
-    sheaf__str_free(&names);
+        sheaf__str_printf(&text, "; %zu file%s%s: %s%s", count, count == 1 ? "" : "s",
+                          names.by_order ? " in the first pass" : "", sheaf__str_text(&names.text),
+                          count > (size_t)most ? ", …" : "");
+    sheaf__strmap_clear(&names.seen, NULL);
+    sheaf__str_free(&names.text);
     return sheaf__str_take(&text);
 }
 
