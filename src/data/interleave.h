@@ -38,6 +38,9 @@ struct sheaf__source {
     struct sheaf__gate gate;
     struct sheaf__interleave_crew *crew;
     struct sheaf__list_node node; /* among those that are no slot's yet */
+    struct sheaf__list_node work; /* among those that want to be read */
+    struct sheaf__list_node news; /* among the slots' that have something for the consumer */
+    size_t slot;                  /* that it is in; NO_SLOT: not yet */
     struct sheaf__block *name;    /* the input's element; NULL: opened */
     struct sheaf__rows rows;      /* read ahead */
     uint64_t bytes;               /* of them, about */

@@ -12,6 +12,10 @@
 #define FULL_ROWS  256
 #define FULL_BYTES (64u << 10)
 #define READ_ROWS  32 /* at a time */
+#define NO_SLOT    SIZE_MAX
+
+/* What threads turn to, in this order; those that are in slots before those that will be. */
+enum want { HUNGRY_SLOT, HUNGRY_FUTURE, THIN_SLOT, THIN_FUTURE, WANTS };
 
 struct sheaf__interleave_crew {
     struct sheaf__iter *it;
@@ -37,6 +41,9 @@ struct sheaf__interleave_crew {
     struct sheaf__source *dead; /* to be freed by the consumer, without the lock */
     struct sheaf__list future;
     size_t future_count;
+    struct sheaf__list
+        work[WANTS];         /* sources to be read, in the order in which they came to want it */
+    struct sheaf__list news; /* slots' sources that have something, the longest first */
     bool input_busy, input_ended;
     bool no_memory; /* the input was given up; to be told at the end */
     bool awaited;   /* the consumer is there */
@@ -95,6 +102,7 @@ struct sheaf__source *sheaf__source_new(const struct sheaf__flow *flow,
         return NULL;
     s->flow = *flow;
     s->crew = crew;
+    s->slot = NO_SLOT;
     if (crew && flow->gate) {
         s->gate = (struct sheaf__gate){flow->gate, await_turn};
         s->flow.gate = &s->gate;
@@ -141,20 +149,49 @@ static bool wants_work(const struct sheaf__interleave_crew *crew, const struct s
     return s && !s->busy && !s->ended && s->err.status >= 0 && !is_full(crew, s);
 }
 
-/* The first source in the order of the consumer that can be read and, if `hungry`, has nothing to
- * give. */
-static struct sheaf__source *find_source(const struct sheaf__interleave_crew *crew, bool hungry)
+static bool has_news(const struct sheaf__source *s)
 {
-    for (size_t i = 0; i < crew->used; i++) {
-        struct sheaf__source *s = crew->slots[(crew->at + i) % crew->used];
-        if (wants_work(crew, s) && (!hungry || s->rows.count == 0))
-            return s;
-    }
-    struct sheaf__list_node *node = sheaf__list_first(&crew->future);
-    for (; node; node = sheaf__list_next(&crew->future, node)) {
-        struct sheaf__source *s = SHEAF__CONTAINER(node, struct sheaf__source, node);
-        if (wants_work(crew, s) && (!hungry || s->rows.count == 0))
-            return s;
+    return s && (s->rows.count > 0 || s->err.status < 0 || (s->ended && !s->busy));
+}
+
+/* Puts the source where it is looked for, each time that something of it has changed. Slots are emptied in the
+ * order in which the consumer comes to them again. */
+static void place(struct sheaf__interleave_crew *crew, struct sheaf__source *s)
+{
+    const bool in_slot = s->slot != NO_SLOT;
+    sheaf__list_remove(&s->work);
+    if (wants_work(crew, s) && s->rows.count == 0)
+        sheaf__list_append(&crew->work[in_slot ? HUNGRY_SLOT : HUNGRY_FUTURE], &s->work);
+    else if (wants_work(crew, s))
+        sheaf__list_append(&crew->work[in_slot ? THIN_SLOT : THIN_FUTURE], &s->work);
+    if (!in_slot || !has_news(s))
+        sheaf__list_remove(&s->news);
+    else if (!sheaf__list_linked(&s->news))
+        sheaf__list_append(&crew->news, &s->news);
+}
+
+static void seat(struct sheaf__interleave_crew *crew, struct sheaf__source *s, size_t slot)
+{
+    s->slot = slot;
+    place(crew, s);
+}
+
+/* What the consumer waits for, or else who has wanted it for longest: those with nothing to give, or if there
+ * are none, those with little. */
+static struct sheaf__source *find_source(struct sheaf__interleave_crew *crew, bool hungry)
+{
+    struct sheaf__source *s = at_hand(crew);
+    if (wants_work(crew, s) && (!hungry || s->rows.count == 0))
+        return s;
+    for (int want = hungry ? HUNGRY_SLOT : THIN_SLOT;
+         want <= (hungry ? HUNGRY_FUTURE : THIN_FUTURE); want++) {
+        struct sheaf__list_node *node;
+        while ((node = sheaf__list_first(&crew->work[want])) != NULL) {
+            s = SHEAF__CONTAINER(node, struct sheaf__source, work);
+            if (wants_work(crew, s))
+                return s;
+            sheaf__list_remove(node); /* it may hold less than it might then */
+        }
     }
     return NULL;
 }
@@ -191,6 +228,7 @@ static void take_input(struct sheaf__interleave_crew *crew)
     } else {
         sheaf__list_append(&crew->future, &s->node);
         crew->future_count++;
+        place(crew, s);
     }
     sheaf__cond_broadcast(&crew->changed);
     sheaf__mutex_unlock(&crew->lock);
@@ -235,6 +273,7 @@ static void read_ahead(struct sheaf__interleave_crew *crew, struct sheaf__source
     if (status < 0)
         s->err = err;
     s->busy = false;
+    place(crew, s);
     sheaf__cond_broadcast(&crew->changed);
     sheaf__mutex_unlock(&crew->lock);
     sheaf__rows_free(&rows);
@@ -243,10 +282,12 @@ static void read_ahead(struct sheaf__interleave_crew *crew, struct sheaf__source
 /* Reads of the source, or with none takes the next input. The lock is held before and after. */
 static void work(struct sheaf__interleave_crew *crew, struct sheaf__source *s)
 {
-    if (s)
+    if (s) {
         s->busy = true;
-    else
+        place(crew, s);
+    } else {
         crew->input_busy = true;
+    }
     const size_t want = rows_to_read(crew);
     sheaf__mutex_unlock(&crew->lock);
     if (s)
@@ -302,22 +343,14 @@ static void take_turn(struct sheaf__interleave_crew *crew, size_t count)
         advance(crew);
 }
 
-static bool has_news(const struct sheaf__source *s)
-{
-    return s && (s->rows.count > 0 || s->err.status < 0 || (s->ended && !s->busy));
-}
-
 /* Goes to a slot of which something is ready, if order does not matter. */
 static void look_around(struct sheaf__interleave_crew *crew)
 {
-    for (size_t i = 0; crew->unordered && i < crew->used; i++) {
-        size_t at = (crew->at + i) % crew->used;
-        if (!has_news(crew->slots[at]))
-            continue;
-        crew->in_block = at == crew->at ? crew->in_block : 0;
-        crew->at = at;
+    struct sheaf__list_node *node = sheaf__list_first(&crew->news);
+    if (!crew->unordered || has_news(at_hand(crew)) || !node)
         return;
-    }
+    crew->in_block = 0;
+    crew->at = SHEAF__CONTAINER(node, struct sheaf__source, news)->slot;
 }
 
 /* What the slot at hand has: rows, an error, which has the place of a row, or its end. SHEAF_PENDING: nothing
@@ -336,15 +369,18 @@ static sheaf_status read_slot(struct sheaf__interleave_crew *crew, size_t want,
         s->bytes -= s->bytes / before * (before - s->rows.count);
         if (s->rows.count == 0)
             s->bytes = 0;
+        place(crew, s);
         take_turn(crew, before - s->rows.count);
         return SHEAF_OK;
     }
     if (s->err.status < 0) {
         sheaf_status status = sheaf__error_copy(err, &s->err);
         s->err.status = SHEAF_OK;
+        place(crew, s);
         take_turn(crew, 1);
         return status;
     }
+    sheaf__list_remove(&s->news);
     crew->slots[crew->at] = NULL;
     crew->open--;
     crew->dead = s;
@@ -363,6 +399,7 @@ static sheaf_status fill_slot(struct sheaf__interleave_crew *crew, sheaf_error *
     if (node) {
         crew->future_count--;
         crew->slots[crew->at] = SHEAF__CONTAINER(node, struct sheaf__source, node);
+        seat(crew, crew->slots[crew->at], crew->at);
         crew->used += crew->at == crew->used;
         crew->open++;
         return SHEAF_OK;
@@ -424,6 +461,9 @@ static void adopt_cycle(struct sheaf__interleave_crew *crew)
     crew->at = c->at;
     crew->in_block = c->in_block;
     crew->input_ended = c->input_ended;
+    for (size_t i = 0; i < crew->used; i++)
+        if (crew->slots[i])
+            seat(crew, crew->slots[i], i);
     c->slots = NULL;
     c->used = 0;
     sheaf__cycle_free(c);
@@ -515,6 +555,9 @@ sheaf_status sheaf__interleave_crew_new(struct sheaf__iter *it, struct sheaf__in
     crew->p = sheaf__iter_params(it);
     crew->unordered = crew->p->options.unordered || it->flow->unordered;
     sheaf__list_init(&crew->future);
+    sheaf__list_init(&crew->news);
+    for (int i = 0; i < WANTS; i++)
+        sheaf__list_init(&crew->work[i]);
     sheaf__tuner_run_ahead(it->flow->tuner, true);
     sheaf__crew_size_start(&crew->size, crew->p->options.parallel < 0 ? it->flow->tuner : NULL,
                            crew->p->threads);

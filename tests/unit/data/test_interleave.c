@@ -85,6 +85,51 @@ static void test_long_cycle(void **state)
     json_decref(inputs);
 }
 
+enum { INPUTS = 2000, MOST = 7 };
+
+/* Input i has i % MOST numbers from i * 10 on. */
+static sheaf_dataset *open_some(const sheaf_element *in, void *user)
+{
+    const int64_t i = sheaf_tensor_integer(sheaf_element_get(in, NULL), 0);
+    (void)user;
+    return sheaf_dataset_range(i * 10, i * 10 + i % MOST, 1);
+}
+
+static json_t *of_many_slots(sheaf_interleave_options o)
+{
+    o.cycle_length = 500;
+    o.block_length = 3;
+    sheaf_dataset *d =
+        sheaf_dataset_interleave(sheaf_dataset_range(0, INPUTS, 1), open_some, NULL, &o);
+    json_t *found = elements(d);
+    sheaf_dataset_free(d);
+    return found;
+}
+
+/* Threads fill hundreds of slots as one would. */
+static void test_many_slots(void **state)
+{
+    (void)state;
+    json_t *expected = of_many_slots((sheaf_interleave_options){0});
+    for (int parallel = SHEAF_AUTOTUNE; parallel < 4; parallel += 2)
+        assert_json(of_many_slots((sheaf_interleave_options){.parallel = parallel}), expected,
+                    "many slots");
+    json_decref(expected);
+    json_t *found = of_many_slots((sheaf_interleave_options){.parallel = 2, .unordered = true});
+    int given[INPUTS] = {0};
+    size_t i, all = 0;
+    json_t *value;
+    json_array_foreach(found, i, value)
+    {
+        const int64_t n = json_integer_value(value);
+        assert_int_equal(n % 10, given[n / 10]++);
+    }
+    for (i = 0; i < INPUTS; i++)
+        all += (size_t)given[i] == i % MOST;
+    assert_int_equal(all, INPUTS);
+    json_decref(found);
+}
+
 /* Any order, but all elements, those of an input in its own order. */
 static void test_unordered_gives_all(void **state)
 {
@@ -260,6 +305,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         rig_test(test_golden),
         rig_test(test_long_cycle),
+        rig_test(test_many_slots),
         rig_test(test_unordered_gives_all),
         rig_test(test_bad_options),
         rig_test(test_errors_come_in_their_place),
