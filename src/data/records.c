@@ -89,8 +89,6 @@ static sheaf_status open_file(struct records_iter *it, sheaf_error *err)
     const struct records *p = sheaf__iter_params(&it->base);
     struct sheaf__record_options options = p->options;
     uint64_t skipped = 0;
-    if (it->source)
-        return SHEAF_OK;
     options.maps = it->base.flow->maps;
     sheaf_status status = sheaf__record_source_open(it->path, &options, &it->source, err);
     if (status >= 0)
@@ -180,7 +178,8 @@ static sheaf_status next(struct sheaf__iter *base, size_t want, struct sheaf__ro
         sheaf_status status = reach_file(it, err);
         if (status != SHEAF_OK)
             return status;
-        SHEAF__TRY(open_file(it, err));
+        if (!it->source)
+            SHEAF__TRY(open_file(it, err));
         SHEAF__TRY(read_some(it, want - (rows->count - before), rows, err));
         if (base->flow->gate && rows->count > before)
             return SHEAF_OK; /* rather than keep these while the next waits at the gate */
@@ -224,7 +223,8 @@ static sheaf_status pass_some(struct records_iter *it, uint64_t count, struct sh
             close_file(it);
         return SHEAF_OK;
     }
-    SHEAF__TRY(open_file(it, err));
+    if (!it->source)
+        SHEAF__TRY(open_file(it, err));
     uint64_t done = 0;
     sheaf_status status = step(it, count, &done, err);
     passed->count += done;
