@@ -353,6 +353,18 @@ static void look_around(struct sheaf__interleave_crew *crew)
     crew->at = SHEAF__CONTAINER(node, struct sheaf__source, news)->slot;
 }
 
+/* Takes rows of the source's first block. A few small ones are copied: they come in turn with others', and a
+ * block of its own would cost each more than that. */
+static sheaf_status give(struct sheaf__source *s, size_t want, struct sheaf__rows *rows,
+                         sheaf_error *err)
+{
+    struct sheaf__block *block = sheaf__rows_front(&s->rows);
+    const size_t count = want < block->count ? want : block->count;
+    SHEAF__TRY(sheaf__rows_put_from(rows, block, 0, count, err));
+    sheaf__rows_drop(&s->rows, count);
+    return SHEAF_OK;
+}
+
 /* What the slot at hand has: rows, an error, which has the place of a row, or its end. SHEAF_PENDING: nothing
  * yet. */
 static sheaf_status read_slot(struct sheaf__interleave_crew *crew, size_t want,
@@ -365,7 +377,7 @@ static sheaf_status read_slot(struct sheaf__interleave_crew *crew, size_t want,
         size_t before = s->rows.count;
         if (want > crew->p->block - crew->in_block)
             want = crew->p->block - crew->in_block;
-        SHEAF__TRY(sheaf__rows_move(&s->rows, want, rows, err));
+        SHEAF__TRY(give(s, want, rows, err));
         s->bytes -= s->bytes / before * (before - s->rows.count);
         if (s->rows.count == 0)
             s->bytes = 0;

@@ -553,7 +553,9 @@ sheaf_status sheaf__rows_put_from(struct sheaf__rows *rows, struct sheaf__block 
 {
     if (block->boxed)
         return add(rows, sheaf__block_ref(block), err);
-    bool more = rows->reserve > rows->count + count;
+    const struct sheaf__block *open = open_tail(rows);
+    const bool goes_on = open && same_columns(open->columns, block->columns);
+    const bool more = goes_on || rows->reserve > rows->count + count;
     if (!more || sheaf__block_row_bytes(block) * count > SMALL_ROW)
         return sheaf__rows_put_slices(rows, block->columns, block->first + at, count, err);
     while (count > 0) {

@@ -130,6 +130,37 @@ static void test_many_slots(void **state)
     json_decref(found);
 }
 
+enum { ROWS = 20000 };
+
+static sheaf_dataset *open_rows(const sheaf_element *in, void *user)
+{
+    (void)in;
+    (void)user;
+    return sheaf_dataset_range(0, ROWS, 1);
+}
+
+/* Rows that come in turn are of one block, as those of one dataset are. */
+static void test_a_row_is_no_block(void **state)
+{
+    (void)state;
+    const sheaf_interleave_options o = {.cycle_length = 4, .parallel = 2};
+    sheaf_dataset *d = sheaf_dataset_interleave(sheaf_dataset_range(0, 4, 1), open_rows, NULL, &o);
+    d = sheaf_dataset_batch(d, 500, NULL);
+    sheaf_iterator *it = sheaf_dataset_iterate(d);
+    const uint64_t before = sheaf__mem_stats().allocations;
+    sheaf_error err = {0};
+    sheaf_element *e;
+    int64_t rows = 0;
+    SHEAF_EACH_ELEMENT(e, it, &err)
+    {
+        rows += sheaf_tensor_shape(sheaf_element_at(e, 0)).dims[0];
+    }
+    assert_int_equal(rows, 4 * ROWS);
+    assert_true(sheaf__mem_stats().allocations - before < 4 * ROWS / 2);
+    sheaf_iterator_free(it);
+    sheaf_dataset_free(d);
+}
+
 /* Any order, but all elements, those of an input in its own order. */
 static void test_unordered_gives_all(void **state)
 {
@@ -306,6 +337,7 @@ int main(void)
         rig_test(test_golden),
         rig_test(test_long_cycle),
         rig_test(test_many_slots),
+        rig_test(test_a_row_is_no_block),
         rig_test(test_unordered_gives_all),
         rig_test(test_bad_options),
         rig_test(test_errors_come_in_their_place),
