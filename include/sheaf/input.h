@@ -38,8 +38,9 @@ typedef struct sheaf_value_context {
 SHEAF_API const char *sheaf_value_context_str(const sheaf_value_context *context);
 
 typedef struct sheaf_input_options {
-    int per_replica_buffer_size; /**< 0: 1 (R3.37) */
-    bool per_replica;            /**< replication mode PER_REPLICA (R3.38) */
+    /** Steps that are made ahead, on a thread; 0: 1, but none of what is not rebatched: one replica's, a function's (R3.20, S143). */
+    int per_replica_buffer_size;
+    bool per_replica; /**< replication mode PER_REPLICA (R3.38) */
     bool no_fetch_to_device;
     bool place_dataset_on_device;
     uint64_t reserved[4];

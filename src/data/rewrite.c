@@ -44,7 +44,15 @@ static sheaf_dataset *balanced(sheaf_dataset *d, int64_t size, const struct shea
     return d;
 }
 
-/* Rebatches for N replicas and lets one step be made ahead; uses up `d`. */
+/* Lets steps be made ahead; uses up `d`. */
+static sheaf_dataset *make_ahead(sheaf_dataset *d, const struct sheaf__split *split)
+{
+    d = sheaf_dataset_prefetch(d, (int64_t)split->replicas * (split->ahead ? split->ahead : 1));
+    d->number = 0;
+    return d;
+}
+
+/* Rebatches for N replicas; uses up `d`. */
 static sheaf_dataset *rebatch(sheaf_dataset *d, const struct sheaf__split *split,
                               const struct sheaf__split_dataset *out, bool shared)
 {
@@ -54,9 +62,7 @@ static sheaf_dataset *rebatch(sheaf_dataset *d, const struct sheaf__split *split
     else
         d = sheaf__split_batch(d, n);
     d->number = 0;
-    d = sheaf_dataset_prefetch(d, split->replicas);
-    d->number = 0;
-    return d;
+    return make_ahead(d, split);
 }
 
 /* First shuffle whose order other workers cannot know; NULL if there is none. */
@@ -167,6 +173,8 @@ static sheaf_status rewrite_with(const sheaf_dataset *d, const struct sheaf__spl
         bool legacy = out->batch_size < 0 || o->rebatch == SHEAF_REBATCH_LEGACY;
         out->rebatch = legacy ? SHEAF_REBATCH_LEGACY : SHEAF_REBATCH_BALANCED;
         made = rebatch(made, split, out, shared);
+    } else if (split->ahead) {
+        made = make_ahead(made, split);
     }
     out->spec = sheaf_element_spec_keep(made->spec);
     SHEAF__TRY(sheaf__autoshard(made, &a, &made, err));

@@ -12,6 +12,7 @@ struct sheaf__split {
     int workers;  /* W: input pipelines */
     int worker;   /* w */
     int replicas; /* R: of each worker; N = W * R */
+    int ahead;    /* steps that are made ahead; 0: one, of a dataset that is rebatched */
     bool agreed;  /* the workers will have the same seeds where the program gave none */
     bool again;   /* it was done before: nothing is logged */
 };

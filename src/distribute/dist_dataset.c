@@ -176,8 +176,21 @@ static sheaf_status keep_policy(sheaf_dist_dataset *d, const char *why, sheaf_er
     return keep_why(d, all, err);
 }
 
+/* Steps that the program asks to be made ahead, 0 if it does not. */
+static int ahead(const sheaf_input_options *o)
+{
+    return o ? o->per_replica_buffer_size : 0;
+}
+
+/* A dataset of which only that is changed that the program asks for (R3.20, S143); its count is used up. */
+static sheaf_dataset *as_it_is(sheaf_dataset *data, int replicas, const sheaf_input_options *o)
+{
+    return ahead(o) ? sheaf_dataset_prefetch(data, (int64_t)replicas * ahead(o)) : data;
+}
+
 /* The part of `data` that this worker iterates. */
-static sheaf_status split(sheaf_dist_dataset *d, sheaf_dataset *data, sheaf_error *err)
+static sheaf_status split(sheaf_dist_dataset *d, sheaf_dataset *data,
+                          const sheaf_input_options *options, sheaf_error *err)
 {
     const sheaf_strategy *s = d->strategy;
     if (!data)
@@ -186,11 +199,14 @@ static sheaf_status split(sheaf_dist_dataset *d, sheaf_dataset *data, sheaf_erro
     d->fills = decide_fills(s, d->cardinality, sheaf_dataset_element_spec(data));
     if (!s->rebatches && s->workers == 1) {
         d->spec = sheaf_element_spec_keep(sheaf_dataset_element_spec(data));
-        d->datasets[0] = sheaf_dataset_ref(data);
+        d->datasets[0] = as_it_is(sheaf_dataset_ref(data), s->local, options);
         return keep_policy(d, "not sharded: one worker reads the whole dataset", err);
     }
-    struct sheaf__split where = {
-        .workers = s->workers, .worker = s->worker_id, .replicas = s->local, .agreed = true};
+    struct sheaf__split where = {.workers = s->workers,
+                                 .worker = s->worker_id,
+                                 .replicas = s->local,
+                                 .ahead = ahead(options),
+                                 .agreed = true};
     struct sheaf__split_dataset made;
     SHEAF__TRY(sheaf__split_make(data, &where, &made, err));
     sheaf_status status = keep_policy(d, made.why, err);
@@ -211,7 +227,7 @@ sheaf_dist_dataset *sheaf_distribute_dataset(sheaf_strategy *s, sheaf_dataset *d
     s = sheaf__strategy_or_current(s);
     sheaf_dist_dataset *d = allocate(s, 1);
     if (d->latched.status >= 0 && check_input_options(s, options, false, &d->latched) >= 0)
-        split(d, data, &d->latched);
+        split(d, data, options, &d->latched);
     if (d->latched.status >= 0) {
         d->source = sheaf_dataset_ref(data);
         sheaf__progress_start(d, &d->latched);
@@ -259,6 +275,8 @@ sheaf_dist_dataset *sheaf_distribute_datasets_from_function(sheaf_strategy *s, s
         call_dataset_fn(d, i, fn, user);
     if (d->latched.status < 0)
         return d;
+    for (int i = 0; i < d->dataset_count; i++)
+        d->datasets[i] = as_it_is(d->datasets[i], s->local / d->dataset_count, options);
     if (s->pipelines > 1 && s->pipeline == 0)
         sheaf__split_check_shards(d->datasets[0]);
     const sheaf_element_spec *spec = sheaf_dataset_element_spec(d->datasets[d->dataset_count - 1]);

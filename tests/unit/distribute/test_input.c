@@ -4,6 +4,10 @@
 
 #include "helpers.h"
 
+#include "base/mem.h"
+#include "data/rewrite.h"
+#include "distribute/dist_dataset.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -460,6 +464,65 @@ static void test_S106_prefetch_to_devices(void **state)
     sheaf_strategy_free(s);
 }
 
+static sheaf_dataset *twelve_in_fours(const sheaf_input_context *context, void *user)
+{
+    (void)context;
+    (void)user;
+    return range_batch(12, 4);
+}
+
+/* Each pipeline ends as given, and no element is lost; the distributed dataset is freed. */
+static void assert_ends_with(sheaf_dist_dataset *d, const char *end)
+{
+    sheaf_error err = {0};
+    sheaf_values *v;
+    int64_t rows = 0;
+    for (int i = 0; i < d->dataset_count; i++) {
+        char *text = sheaf__dataset_explain(d->datasets[i]);
+        const size_t size = strlen(text), last = strlen(end);
+        assert_true(size >= last);
+        assert_string_equal(text + size - last, end);
+        sheaf__free(text);
+    }
+    sheaf_dist_iterator *it = sheaf_iterate(d);
+    SHEAF_EACH(v, it, &err) rows += sheaf_values_examples(v);
+    rig_ok(err.status, &err);
+    assert_int_equal(rows, 12 * d->dataset_count);
+    sheaf_dist_iterator_free(it);
+    sheaf_dist_dataset_free(d);
+}
+
+/* R3.20, R3.37, S135, S143: so many steps are made ahead as the program says; if it says nothing, one of what is rebatched. */
+static void test_S135_steps_ahead(void **state)
+{
+    (void)state;
+    const sheaf_input_options one = {.per_replica_buffer_size = 1},
+                              three = {.per_replica_buffer_size = 3},
+                              each = {.per_replica_buffer_size = 3, .per_replica = true};
+    const char *const first[] = {"CPU:0", NULL};
+    sheaf_error err = {0};
+    sheaf_strategy *two = mirrored(2), *alone = NULL;
+    rig_ok(sheaf_strategy_new("mirrored", NULL, &(sheaf_strategy_options){.devices = first}, &alone,
+                              &err),
+           &err);
+    assert_ends_with(sheaf_distribute_dataset(two, range_batch(12, 4), NULL), "\nprefetch(2)\n");
+    assert_ends_with(sheaf_distribute_dataset(two, range_batch(12, 4), &one), "\nprefetch(2)\n");
+    assert_ends_with(sheaf_distribute_dataset(two, range_batch(12, 4), &three), "\nprefetch(6)\n");
+    assert_ends_with(sheaf_distribute_dataset(alone, range_batch(12, 4), NULL), "\nbatch(4)\n");
+    assert_ends_with(sheaf_distribute_dataset(alone, range_batch(12, 4), &three),
+                     "\nbatch(4)\nprefetch(3)\n");
+    assert_ends_with(sheaf_distribute_dataset(NULL, range_batch(12, 4), &three),
+                     "\nbatch(4)\nprefetch(3)\n");
+    assert_ends_with(sheaf_distribute_datasets_from_function(two, twelve_in_fours, NULL, NULL),
+                     "\nbatch(4)\n");
+    assert_ends_with(sheaf_distribute_datasets_from_function(two, twelve_in_fours, NULL, &three),
+                     "\nbatch(4)\nprefetch(6)\n");
+    assert_ends_with(sheaf_distribute_datasets_from_function(two, twelve_in_fours, NULL, &each),
+                     "\nbatch(4)\nprefetch(3)\n");
+    sheaf_strategy_free(two);
+    sheaf_strategy_free(alone);
+}
+
 static sheaf_status next_inside(sheaf_replica *r, const sheaf_element *in, sheaf_element *out,
                                 void *user)
 {
@@ -487,14 +550,23 @@ static void test_R3_5_in_a_replica(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        rig_test(test_S119_printed_lists),    rig_test(test_S118_random_sizes),
-        rig_test(test_S117_replicas),         rig_test(test_S106_prefetch_to_devices),
-        rig_test(test_S43_parts_are_views),   rig_test(test_S60_from_function),
-        rig_test(test_S60_unbatched),         rig_test(test_T3_1_static_shapes),
-        rig_test(test_S149_mixed_calls),      rig_test(test_S146_break),
-        rig_test(test_S150_the_end),          rig_test(test_S152_optionals),
-        rig_test(test_S183_empty_replicas),   rig_test(test_T4_7_values_from_function),
-        rig_test(test_S41_tensorflows_files), rig_test(test_S45_auto),
+        rig_test(test_S119_printed_lists),
+        rig_test(test_S118_random_sizes),
+        rig_test(test_S117_replicas),
+        rig_test(test_S106_prefetch_to_devices),
+        rig_test(test_S135_steps_ahead),
+        rig_test(test_S43_parts_are_views),
+        rig_test(test_S60_from_function),
+        rig_test(test_S60_unbatched),
+        rig_test(test_T3_1_static_shapes),
+        rig_test(test_S149_mixed_calls),
+        rig_test(test_S146_break),
+        rig_test(test_S150_the_end),
+        rig_test(test_S152_optionals),
+        rig_test(test_S183_empty_replicas),
+        rig_test(test_T4_7_values_from_function),
+        rig_test(test_S41_tensorflows_files),
+        rig_test(test_S45_auto),
         rig_test(test_R3_5_in_a_replica),
     };
     return rig_run(tests);
