@@ -167,7 +167,6 @@ static sheaf_dataset *shard_data(sheaf_dataset *d, const struct sheaf__autoshard
     sheaf_dataset *parts;
     if (sheaf__dataset_is(d, SHEAF__STAGE_REBATCH) && !a->keep_balanced) {
         parts = sheaf__split_batch(sheaf_dataset_ref(d->inputs[0]), a->replicas);
-        parts->number = 0;
     } else {
         parts = sheaf_dataset_ref(d);
     }

@@ -137,7 +137,7 @@ static void inherit(sheaf_dataset *d)
         sheaf__error_keep_first(&d->error, &in->error);
         sheaf__options_merge(&d->options, &in->options);
         d->calls = d->calls || in->calls;
-        if (in->number >= d->number)
+        if (d->number > 0 && in->number >= d->number)
             d->number = in->number + 1;
     }
     if (d->input_count == 1) {
@@ -181,7 +181,7 @@ static sheaf_dataset *node_new(enum sheaf__stage_id id, void *params, sheaf_data
     d->params = params;
     d->inputs = own;
     d->input_count = count;
-    d->number = 1;
+    d->number = stages[id].traits & SHEAF__ADDED ? 0 : 1;
     d->state = state;
     d->context = sheaf__context();
     for (size_t i = 0; i < count; i++)

@@ -16,6 +16,7 @@ enum sheaf__trait {
     SHEAF__TRAILING = 64,     /* a shard by data goes before it (R2.19) */
     SHEAF__COUNTS_ROWS = 128, /* pass() counts the rows of batches if its input's does */
     SHEAF__CERTAIN = 256,     /* as many elements as the cardinality says: nothing in it fails */
+    SHEAF__ADDED = 512,       /* only rewritings put it in: the program has no number for it */
 };
 
 /* X(id, file, name, traits) */
@@ -57,8 +58,8 @@ enum sheaf__trait {
     X(OPTIONS, options, "with_options",                                                           \
       SHEAF__PASS | SHEAF__KEEPS_BATCH | SHEAF__COUNTS_ROWS | SHEAF__TRAILING | SHEAF__CERTAIN)   \
     X(REBATCH, rebatch, "rebatch", SHEAF__PASS)                                                   \
-    X(SPLIT_BATCH, split_batch, "split_batch", SHEAF__PASS)                                       \
-    X(TURNS, turns, "turns", SHEAF__MULTIPLE)
+    X(SPLIT_BATCH, split_batch, "split_batch", SHEAF__PASS | SHEAF__ADDED)                        \
+    X(TURNS, turns, "turns", SHEAF__MULTIPLE | SHEAF__ADDED)
 
 enum sheaf__stage_id {
 #define SHEAF__STAGE_ID(id, file, name, traits) SHEAF__STAGE_##id,
