@@ -41,9 +41,8 @@ struct sheaf__interleave_crew {
     struct sheaf__source *dead; /* to be freed by the consumer, without the lock */
     struct sheaf__list future;
     size_t future_count;
-    struct sheaf__list
-        work[WANTS];         /* sources to be read, in the order in which they came to want it */
-    struct sheaf__list news; /* slots' sources that have something, the longest first */
+    struct sheaf__list work[WANTS]; /* sources to be read, who wants it longest first */
+    struct sheaf__list news;        /* slots' sources that have something, likewise */
     bool input_busy, input_ended;
     bool no_memory; /* the input was given up; to be told at the end */
     bool awaited;   /* the consumer is there */
