@@ -12,8 +12,8 @@
  * the first, or, unordered, any that is done. A ticket has as many rows as make the locking cheap
  * beside the calls: one where a call is slow. */
 
-#define TICKET_NS  (50 * SHEAF__US)
-#define TICKET_MAX 256
+#define TICKET_NS  (200 * SHEAF__US)
+#define TICKET_MAX 1024
 
 /* Rows, and the error that comes after them. */
 struct outcome {

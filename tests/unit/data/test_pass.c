@@ -74,15 +74,15 @@ static sheaf_status count_calls(const sheaf_element *in, sheaf_element *out, voi
     return sheaf_element_put(out, "", sheaf_element_at(in, 0));
 }
 
-/* The next element of `d` (used up) after 9,000 that were passed; `calls` of its function. */
-static int64_t after_9000(sheaf_dataset *d, atomic_int *calls)
+/* The next element of `d` (used up) after 30,000 that were passed; `calls` of its function. */
+static int64_t after_30000(sheaf_dataset *d, atomic_int *calls)
 {
     sheaf_iterator *it = sheaf_dataset_iterate(d);
     sheaf_element *e;
     sheaf_error err = {0};
     int64_t first = 0;
     *calls = 0;
-    pass(it, 9000, 100000, "9,000");
+    pass(it, 30000, 1000000, "30,000");
     assert_int_equal(*calls, 0);
     SHEAF_FRAME
     {
@@ -102,19 +102,19 @@ static void test_no_calls(void **state)
     const sheaf_map_options threads = {.parallel = 2};
     const sheaf_shuffle_options order = {.seed = 4};
     for (int parallel = 0; parallel < 2; parallel++) {
-        const int most = parallel ? 4000 : 100;
+        const int most = parallel ? 20000 : 100;
         atomic_int calls;
-        sheaf_dataset *d = sheaf_dataset_range(0, 100000, 1);
+        sheaf_dataset *d = sheaf_dataset_range(0, 1000000, 1);
         d = sheaf_dataset_map(d, count_calls, &calls, parallel ? &threads : NULL);
-        assert_int_equal(after_9000(sheaf_dataset_ref(d), &calls), 9000);
+        assert_int_equal(after_30000(sheaf_dataset_ref(d), &calls), 30000);
         assert_true(calls >= 1 && calls < most);
-        after_9000(sheaf_dataset_shuffle(sheaf_dataset_ref(d), 8, &order), &calls);
+        after_30000(sheaf_dataset_shuffle(sheaf_dataset_ref(d), 8, &order), &calls);
         assert_true(calls >= 8 && calls < most);
         d = sheaf_dataset_prefetch(sheaf_dataset_batch(d, 4, NULL), 1);
-        assert_int_equal(after_9000(sheaf_dataset_ref(d), &calls), 36000);
+        assert_int_equal(after_30000(sheaf_dataset_ref(d), &calls), 120000);
         assert_true(calls >= 4 && calls < most);
         d = sheaf_dataset_rebatch(sheaf_dataset_repeat(d, 2), (int64_t[]){3, 2}, 2, false);
-        assert_int_equal(after_9000(d, &calls), 22500);
+        assert_int_equal(after_30000(d, &calls), 75000);
         assert_true(calls >= 3 && calls < most);
     }
 }
