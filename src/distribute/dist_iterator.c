@@ -202,9 +202,9 @@ static sheaf_status pull_next(sheaf_dist_iterator *it)
     return it->failed.status;
 }
 
-static struct sheaf__step_facts own_facts(const struct parts *p)
+static struct sheaf__step_facts own_facts(const sheaf_dist_iterator *it, const struct parts *p)
 {
-    struct sheaf__step_facts facts = {.with_data = p->with_data};
+    struct sheaf__step_facts facts = {.with_data = p->with_data, .fills = it->fills};
     for (int r = 0; r < p->count; r++)
         facts.examples += examples_of(p->of[r]);
     return facts;
@@ -241,7 +241,7 @@ static sheaf_status agree(sheaf_dist_iterator *it, struct sheaf__step_facts *fac
     sheaf_strategy *s = it->dataset->strategy;
     if (pull_next(it) < 0)
         return give_failure(it, err);
-    *facts = own_facts(&it->next);
+    *facts = own_facts(it, &it->next);
     if (!is_shared(it))
         return SHEAF_OK;
     if (sheaf__forecast_foresees(&it->forecast)) {
@@ -278,7 +278,7 @@ static void look_ahead(sheaf_dist_iterator *it)
         return;
     sheaf__halt_read_ahead(halt_of(it), true);
     if (pull_next(it) >= 0) {
-        const struct sheaf__step_facts facts = own_facts(&it->next);
+        const struct sheaf__step_facts facts = own_facts(it, &it->next);
         (void)!sheaf__forecast_say(it->dataset->strategy, &it->forecast, &facts, NULL);
     }
     sheaf__halt_read_ahead(halt_of(it), false);
@@ -326,9 +326,11 @@ static sheaf_status advance(sheaf_dist_iterator *it, bool fills, sheaf_values **
     struct parts p = it->next;
     it->next.count = 0;
     it->pulled = false;
+    if (is_shared(it)) /* where one worker's data end, those whose own never do go on with it */
+        fills = facts.fills > 0;
     it->ended = facts.with_data == 0 || (!fills && facts.with_data < it->dataset->strategy->total);
     if (it->ended)
-        sheaf__progress_end(it->dataset, it, (uint64_t)own_facts(&p).examples);
+        sheaf__progress_end(it->dataset, it, (uint64_t)own_facts(it, &p).examples);
     status = it->ended ? SHEAF_END : fill_empty(it, &p, err);
     if (status == SHEAF_OK)
         status = make_values(it, &p, facts.examples, &made, err);

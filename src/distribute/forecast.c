@@ -65,14 +65,15 @@ struct sheaf__step_facts sheaf__forecast_foresee(struct sheaf__forecast *f)
 /* Of what was said and is not heard yet: the channel holds one at a time. */
 static sheaf_status hear(sheaf_strategy *s, struct sheaf__forecast *f, sheaf_error *err)
 {
-    int64_t sums[3];
+    int64_t sums[4];
     const struct sheaf__wait wait = wait_for_others(s);
     f->said = false;
     s->sync->forecast = NULL;
     SHEAF__TRY(sheaf__ahead_hear(s->sync->input, sums, &wait, err));
-    f->sums = (struct sheaf__step_facts){.examples = sums[0], .with_data = sums[1]};
+    f->sums =
+        (struct sheaf__step_facts){.examples = sums[0], .with_data = sums[1], .fills = sums[2]};
     f->heard = true;
-    compare_words(s, f, sums[2]);
+    compare_words(s, f, sums[3]);
     sheaf__count("input.agreements", 1);
     return SHEAF_OK;
 }
@@ -98,8 +99,8 @@ sheaf_status sheaf__forecast_say(sheaf_strategy *s, struct sheaf__forecast *f,
         f->iterator = ++sync->iterators;
     char name[64];
     snprintf(name, sizeof(name), "element %" PRIu64 " of iterator %" PRIu64, f->step, f->iterator);
-    const int64_t numbers[] = {mine->examples, mine->with_data, own_word(f)};
-    const struct sheaf__ahead_sum sum = {.numbers = numbers, .count = 3, .name = name};
+    const int64_t numbers[] = {mine->examples, mine->with_data, mine->fills, own_word(f)};
+    const struct sheaf__ahead_sum sum = {.numbers = numbers, .count = 4, .name = name};
     const struct sheaf__wait wait = wait_for_others(s);
     SHEAF__TRY(sheaf__ahead_say(sync->input, &sum, &wait, err));
     f->said = true;

@@ -14,6 +14,7 @@
 struct sheaf__step_facts {
     int64_t examples;  /* real ones in the global batch */
     int64_t with_data; /* replicas that have any */
+    int64_t fills;     /* workers that would hand empty parts to replicas without */
 };
 
 /* What is sure of every pass over a dataset. */

@@ -428,13 +428,64 @@ static void test_input_of_a_worker_fails(void **state)
     run_cluster((struct jobs){.worker = 3}, fails, &shared, 60);
 }
 
+/* Worker 0's data never end. */
+static sheaf_dataset *endless_first(const sheaf_input_context *context, void *user)
+{
+    const int w = context->input_pipeline_id;
+    (void)user;
+    sheaf_dataset *d = sheaf_dataset_range(100 * w, 100 * w + 3, 1);
+    return sheaf_dataset_batch(w == 0 ? sheaf_dataset_repeat(d, -1) : d, 2, NULL);
+}
+
+static sheaf_status goes_on(struct rig_task *task)
+{
+    static const int rows[2][6] = {{2, 2, 2, 2, 2, 2}, {2, 1, 0, 0, 0, 0}};
+    sheaf_values *v;
+    sheaf_strategy *s = start(task);
+    if (!s)
+        return task->err.status;
+    sheaf_dist_dataset *d = sheaf_distribute_datasets_from_function(s, endless_first, NULL, NULL);
+    sheaf_dist_iterator *it = sheaf_iterate(d);
+    sheaf_status status = SHEAF_OK;
+    for (int i = 0; i < 6 && status == SHEAF_OK; i++) {
+        sheaf_optional *o = NULL;
+        if (i % 2 == 0) {
+            status = sheaf_next(it, &v, &task->err);
+        } else {
+            status = sheaf_get_next_as_optional(it, &o, &task->err);
+            if (status == SHEAF_OK)
+                status = sheaf_optional_value(o, &v, &task->err);
+        }
+        RIG_CHECK(task, status != SHEAF_END);
+        if (status < 0)
+            break;
+        RIG_CHECK(task,
+                  sheaf_tensor_elements(sheaf_values_get(v, 0, NULL)) == rows[task->index][i]);
+        RIG_CHECK(task, sheaf_values_examples(v) == rows[0][i] + rows[1][i]);
+        status = sheaf_run(s, sum_step, NULL, v, NULL, &task->err);
+    }
+    sheaf_dist_iterator_free(it);
+    sheaf_dist_dataset_free(d);
+    sheaf_strategy_free(s);
+    return status;
+}
+
+/* R3.7: the end is agreed on though by themselves workers would see it differently (R3.1): one whose data end gets empty parts
+ * as long as the other, whose data never do, goes on. */
+static void test_R3_7_one_is_endless(void **state)
+{
+    (void)state;
+    struct shared shared = {0};
+    run_cluster((struct jobs){.worker = 2}, goes_on, &shared, 60);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         rig_test(test_one_step_ahead),          rig_test(test_S183_uneven_workers),
         rig_test(test_iterators_in_turns),      rig_test(test_S152_optionals_of_workers),
         rig_test(test_a_worker_stops_early),    rig_test(test_a_worker_goes),
-        rig_test(test_input_of_a_worker_fails),
+        rig_test(test_input_of_a_worker_fails), rig_test(test_R3_7_one_is_endless),
     };
     return rig_run(tests);
 }
