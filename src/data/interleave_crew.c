@@ -9,9 +9,10 @@
  * opened ahead in the order of the input, waiting in `future` until the consumer puts it into a
  * slot of the cycle. Threads fill the sources that the consumer comes to first. */
 
-#define FULL_ROWS  256
+#define FULL_ROWS  1024
 #define FULL_BYTES (64u << 10)
-#define READ_ROWS  32 /* at a time */
+#define READ_ROWS  256               /* at a time, at most; */
+#define READ_NS    (100 * SHEAF__US) /* about so long */
 #define NO_SLOT    SIZE_MAX
 
 /* What threads turn to, in this order; those that are in slots before those that will be. */
@@ -38,6 +39,7 @@ struct sheaf__interleave_crew {
     size_t most;           /* that there can be */
     size_t open, at, in_block;
     uint64_t row_bytes;         /* of those that were read last; 0: none yet */
+    size_t read_rows;           /* at a time, as what they take lets */
     struct sheaf__source *dead; /* to be freed by the consumer, without the lock */
     struct sheaf__list future;
     size_t future_count;
@@ -140,7 +142,16 @@ static bool is_full(const struct sheaf__interleave_crew *crew, const struct shea
 static size_t rows_to_read(const struct sheaf__interleave_crew *crew)
 {
     const uint64_t fit = crew->row_bytes > 0 ? part_of_one(crew) / crew->row_bytes : 1;
-    return fit > READ_ROWS ? READ_ROWS : fit > 1 ? (size_t)fit : 1;
+    return fit > crew->read_rows ? crew->read_rows : fit > 1 ? (size_t)fit : 1;
+}
+
+/* So many took so long. The number grows slowly: one quick read says little. */
+static void learn(struct sheaf__interleave_crew *crew, size_t rows, uint64_t bytes, int64_t ns)
+{
+    const int64_t fit = READ_NS / (ns / (int64_t)rows + 1);
+    const size_t most = 2 * crew->read_rows < READ_ROWS ? 2 * crew->read_rows : READ_ROWS;
+    crew->read_rows = fit < 1 ? 1 : (size_t)fit < most ? (size_t)fit : most;
+    crew->row_bytes = bytes / rows;
 }
 
 static bool wants_work(const struct sheaf__interleave_crew *crew, const struct sheaf__source *s)
@@ -264,7 +275,7 @@ static void read_ahead(struct sheaf__interleave_crew *crew, struct sheaf__source
     sheaf__mutex_lock(&crew->lock);
     sheaf__crew_size_made(&crew->size, rows.count, 0, ns);
     if (rows.count > 0)
-        crew->row_bytes = bytes / rows.count;
+        learn(crew, rows.count, bytes, ns);
     if (status == SHEAF_OK)
         status = sheaf__rows_move(&rows, rows.count, &s->rows, &err);
     s->bytes += bytes;
@@ -565,6 +576,7 @@ sheaf_status sheaf__interleave_crew_new(struct sheaf__iter *it, struct sheaf__in
     crew->it = it;
     crew->p = sheaf__iter_params(it);
     crew->unordered = crew->p->options.unordered || it->flow->unordered;
+    crew->read_rows = 1;
     sheaf__list_init(&crew->future);
     sheaf__list_init(&crew->news);
     for (int i = 0; i < WANTS; i++)
