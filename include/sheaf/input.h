@@ -122,6 +122,8 @@ SHEAF_API const char *sheaf_dist_iterator_str(const sheaf_dist_iterator *it);
  *  fail, is an error of all at that element (SHEAF_ERR_TEAM_MISMATCH, or what failed). Where all are sure to
  *  have as many full batches, of data in memory with static shapes and no function in between, they agree twice on a dataset
  *  and no more (S185; counter "input.agreements"); who leaves early is found out where the workers' calls differ then.
+ *  That another worker is lost or has ended is told when this one's element has come: who reads data that give nothing for long
+ *  hears it that much later.
  *  A worker that waits here for one that waits in another call, or the other way round, finds out at the deadline
  *  (SHEAF_ERR_DEADLINE, which names who has not called). A worker that has no data while others go on gets empty parts
  *  (counter "input.idle_steps"). */
