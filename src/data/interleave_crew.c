@@ -145,15 +145,6 @@ static size_t rows_to_read(const struct sheaf__interleave_crew *crew)
     return fit > crew->read_rows ? crew->read_rows : fit > 1 ? (size_t)fit : 1;
 }
 
-/* So many took so long. The number grows slowly: one quick read says little. */
-static void learn(struct sheaf__interleave_crew *crew, size_t rows, uint64_t bytes, int64_t ns)
-{
-    const int64_t fit = READ_NS / (ns / (int64_t)rows + 1);
-    const size_t most = 2 * crew->read_rows < READ_ROWS ? 2 * crew->read_rows : READ_ROWS;
-    crew->read_rows = fit < 1 ? 1 : (size_t)fit < most ? (size_t)fit : most;
-    crew->row_bytes = bytes / rows;
-}
-
 static bool wants_work(const struct sheaf__interleave_crew *crew, const struct sheaf__source *s)
 {
     return s && !s->busy && !s->ended && s->err.status >= 0 && !is_full(crew, s);
@@ -274,8 +265,11 @@ static void read_ahead(struct sheaf__interleave_crew *crew, struct sheaf__source
     const int64_t ns = sheaf__clock_now() - before;
     sheaf__mutex_lock(&crew->lock);
     sheaf__crew_size_made(&crew->size, rows.count, 0, ns);
-    if (rows.count > 0)
-        learn(crew, rows.count, bytes, ns);
+    if (rows.count > 0) {
+        crew->read_rows =
+            sheaf__piece_rows(crew->read_rows, READ_ROWS, READ_NS, ns / (int64_t)rows.count);
+        crew->row_bytes = bytes / rows.count;
+    }
     if (status == SHEAF_OK)
         status = sheaf__rows_move(&rows, rows.count, &s->rows, &err);
     s->bytes += bytes;

@@ -201,14 +201,12 @@ static void work(const struct sheaf__map_params *map, struct sheaf__map_call *ca
     }
 }
 
-/* Adapts the length of tickets to what a call costs. It grows slowly: one quick call says little.
- */
+/* Adapts the length of tickets to what a call costs. */
 static void learn(struct sheaf__map_crew *crew, int64_t ns, size_t rows)
 {
-    int64_t fit = TICKET_NS / (ns / (int64_t)rows + 1);
-    size_t goal = fit < 1 ? 1 : fit > TICKET_MAX ? TICKET_MAX : (size_t)fit;
     if (!crew->it->dataset->inputs[0]->calls)
-        crew->ticket_rows = goal > 2 * crew->ticket_rows ? 2 * crew->ticket_rows : goal;
+        crew->ticket_rows =
+            sheaf__piece_rows(crew->ticket_rows, TICKET_MAX, TICKET_NS, ns / (int64_t)rows);
 }
 
 static uint64_t bytes_of(const struct ticket *t)

@@ -553,14 +553,14 @@ sheaf_status sheaf__rows_put_from(struct sheaf__rows *rows, struct sheaf__block 
 {
     if (block->boxed)
         return add(rows, sheaf__block_ref(block), err);
-    const struct sheaf__block *open = open_tail(rows);
-    const bool goes_on = open && same_columns(open->columns, block->columns);
-    const bool more = goes_on || rows->reserve > rows->count + count;
+    struct sheaf__block *tail = open_tail(rows);
+    if (tail && !same_columns(tail->columns, block->columns))
+        tail = NULL;
+    const bool more = tail || rows->reserve > rows->count + count;
     if (!more || sheaf__block_row_bytes(block) * count > SMALL_ROW)
         return sheaf__rows_put_slices(rows, block->columns, block->first + at, count, err);
     while (count > 0) {
-        struct sheaf__block *tail = open_tail(rows);
-        if (!tail || !same_columns(tail->columns, block->columns))
+        if (!tail)
             tail = block_like(rows, block, err);
         if (!tail)
             return err->status;
@@ -570,6 +570,7 @@ sheaf_status sheaf__rows_put_from(struct sheaf__rows *rows, struct sheaf__block 
         sheaf__rows_grow(rows, tail, n);
         at += n;
         count -= n;
+        tail = NULL; /* full, if rows are left */
     }
     return SHEAF_OK;
 }

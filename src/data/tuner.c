@@ -52,6 +52,13 @@ uint64_t sheaf__tuner_share(const struct sheaf__tuner *tuner)
     return left / (uint64_t)(ahead > 0 ? ahead : 1);
 }
 
+size_t sheaf__piece_rows(size_t rows, size_t most, int64_t goal, int64_t row_ns)
+{
+    const int64_t fit = goal / (row_ns + 1);
+    const size_t next = 2 * rows < most ? 2 * rows : most;
+    return fit < 1 ? 1 : (size_t)fit < next ? (size_t)fit : next;
+}
+
 /* ---- threads ---- */
 
 /* Divides the cores; under the tuner's lock. Who is busy for a part of the time has a whole thread

@@ -34,6 +34,10 @@ static inline void sheaf__tuner_run_ahead(struct sheaf__tuner *tuner, bool begin
 /* Bytes that each of them may hold; one element it may always make. */
 uint64_t sheaf__tuner_share(const struct sheaf__tuner *tuner);
 
+/* How many rows a thread takes next so that it works for about `goal` ns, after `rows` of which each took so long; at most
+ * `most`. It grows slowly: one quick row says little. */
+size_t sheaf__piece_rows(size_t rows, size_t most, int64_t goal, int64_t row_ns);
+
 /* How many threads of a stage work.
  *
  * So many calls at once keep up with the slower of two, who feeds them and who takes what comes, as
